@@ -1,11 +1,12 @@
-"""How far the modelled times are from measured ones: each published measurement beside the same kernel written here.
+"""Compares modelled times with published measurements of the same kernels.
 
     python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--leave-out] [--json FILE] [--write | --page]
 
-The measurements stand in ``calibration/measured.json``, each with its source and the tiling that this states, the kernels in
-the files beside it. Nothing is computed but times: all rows take about a minute. The tables: each row with the ratio of the
-modelled to the measured time and the busiest pipe; by class the median error, the median ratio and the worst row; and along
-each ladder, which is one experiment in steps, the rank correlation of both. The figures are the same in every run.
+The measurements are in ``calibration/measured.json``, each with its source and the tiling that the source states; the kernels
+are in the Python files of the same directory. Only times are computed: all rows take about a minute. The tables have, for each
+row, the ratio of the modelled to the measured time and the busiest pipe; for each class, the median error, the median ratio and
+the worst row; and for each ladder (an experiment in steps), the rank correlation of modelled and measured times. The figures
+are the same in every run.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "traffic.reques
           "gm_l1_nd2nz.spread", "gm_l1_nd2nz.row", "gm_ub.flight", "gm_ub.row", "ub_gm.fixed", "ub_gm.rate",
           "cube.overhead", "cube.burst", "sync.handoff", "sync.barrier", "sync.vector_barrier", "scalar.alu",
           "launch.kernel_us", "launch.mixed_us", "launch.core_us", "launch.vector_core_us", "launch.dispatch_us")
-"""The constants that come from these measurements; all others are published by themselves."""
+"""The constants that are fitted to these measurements; all others are published."""
 _CUBE = {name for name in FITTED if name.startswith(("gm_l1", "cube"))}
 _BETWEEN = {"sync.handoff", "launch.mixed_us"}
 UNUSED = {"vector": {*_CUBE, *_BETWEEN, "launch.core_us"},
@@ -69,21 +70,21 @@ UNUSED = {"vector": {*_CUBE, *_BETWEEN, "launch.core_us"},
           "mixed": {"launch.vector_core_us"}}
 """By the kinds of cores of a launch, the fitted constants that its time does not depend on."""
 STEP = 1.1
-"""By what a constant is changed to see what that does."""
+"""The factor by which a constant is changed to compute the slope of the time."""
 NOISE, WITHIN = 0.1, 0.5
-"""What a fit takes for the errors of the model, and for what a constant may be off by: logarithms."""
+"""The standard deviations that the fit assumes for the model's errors and for the constants, as logarithms."""
 FEWEST = 3
-"""Rows from which on a ladder has an order worth comparing."""
+"""The smallest number of rows of a ladder for which a rank correlation is printed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A measurement and what the model says.
+    """A measurement and the modelled time.
 
     Attributes:
-        name, kind, ladder, source, chip, measured: as they stand in the file.
-        pipes: busy microseconds of pipes, as measured.
-        slopes: by how many per cent the modelled time changes with one per cent of each fitted constant.
+        name, kind, ladder, source, chip, measured: the entries of the file.
+        pipes: measured busy microseconds of pipes.
+        slopes: the change of the modelled time in per cent for a change of one per cent of each fitted constant.
     """
 
     name: str
@@ -102,20 +103,20 @@ class Row:
 
     @property
     def error(self) -> float:
-        """Of the modelled time, as a share of the measured one."""
+        """The error of the modelled time, relative to the measured one."""
         return abs(self.ratio - 1)
 
     @property
     def factor(self) -> float:
-        """How often the smaller of both goes into the larger."""
+        """The ratio of the larger to the smaller of both times."""
         return max(self.ratio, 1 / self.ratio)
 
 
 def rows(only: Sequence[str] = (), *, varied: bool = False) -> list[Row]:
-    """All rows, or those of some classes or of some names.
+    """Returns all rows, or those of some classes or of some names.
 
     Args:
-        varied: how each changes with the fitted constants, too.
+        varied: whether to compute the slopes of each row.
     """
     table: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["rows"]
     return [_row(name, row, varied=varied) for name, row in table.items() if not only or row["class"] in only or name in only]
@@ -129,7 +130,8 @@ def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
 
 @cache
 def _times(case: Case, l2_state: L2State, varied: bool) -> tuple[Modelled, tuple[float, ...]]:
-    """The times of a case, which several rows may have measured, and how they change with the fitted constants."""
+    """Returns the times of a case and the slopes for the fitted constants; cached, since several rows may have the same
+    case."""
     launches = [launch.retimed(l2_state=l2_state) for launch in case.launches()]
     found = case.modelled(launches)
     unused = UNUSED[SIDES[found.kind]]
@@ -143,7 +145,7 @@ def _times(case: Case, l2_state: L2State, varied: bool) -> tuple[Modelled, tuple
 
 
 def changed(name: str, chip: Chip, by: float) -> Chip:
-    """The chip with a fitted constant ``by`` times as large."""
+    """Returns the chip with a fitted constant multiplied by ``by``."""
     part, constant = name.split(".")
     if part in chip.paths:
         path = chip.paths[part]
@@ -159,8 +161,11 @@ def changed(name: str, chip: Chip, by: float) -> Chip:
 
 
 def left_out(found: Sequence[Row]) -> list[float]:
-    """The errors of rows where the fitted constants are fitted anew without their source: by least squares of the logarithms of
-    the ratios, along the slopes, each source of equal weight and each constant within a factor of about ``e ** WITHIN``."""
+    """Returns the errors of rows with constants that are fitted without the source of the row.
+
+    The fit is by least squares of the logarithms of the ratios, linearised with the slopes. All sources have equal weight, and
+    each constant stays within a factor of about ``e ** WITHIN``.
+    """
     slopes = np.array([row.slopes for row in found])
     ratios = np.log([row.ratio for row in found])
     errors = np.zeros(len(found))  # as shares of the modelled time
@@ -175,7 +180,7 @@ def left_out(found: Sequence[Row]) -> list[float]:
 
 
 def show_left_out(found: Sequence[Row]) -> None:
-    """The table of errors without the rows' own sources."""
+    """Prints the table of errors with constants fitted without the rows' sources."""
     errors = left_out(found)
     print(f"\n{'class':16} {'median error':>13} {'without its source':>19} {'source':>45}")
     for kind in dict.fromkeys(row.kind for row in found):
@@ -189,7 +194,7 @@ def show_left_out(found: Sequence[Row]) -> None:
 
 
 def write(found: Sequence[Row]) -> None:
-    """Write the errors for the package, and the page."""
+    """Computes the errors, and writes them for the package and as the page."""
     rewrite({row.name: {"kind": row.kind, "source": row.source, "chip": row.chip, "families": _families(row.chip),
                         "measured": row.measured, "modelled": round(float(row.modelled.us), 3),
                         "left_out": round(float(error), 4)}
@@ -197,12 +202,12 @@ def write(found: Sequence[Row]) -> None:
 
 
 def _families(name: str) -> list[str]:
-    """The families of chips that have the same cores as a chip."""
+    """Returns the families of chips that have the same cores as a chip."""
     return sorted({one.family for one in chips() if (one.vector, one.cube) == (chip(name).vector, chip(name).cube)})
 
 
 def rewrite(rows: dict[str, dict[str, Any]]) -> None:
-    """Write both from what is known of the rows."""
+    """Writes accuracy.json and the page from the data of the rows."""
     table = {"about": "Measured and modelled times in microseconds; written by benchmarks/calibrate.py --write. left_out: the"
                       " error as a share of the modelled time, with the fitted constants fitted without the row's source.",
              "rows": rows}
@@ -217,14 +222,14 @@ def problems() -> dict[str, str]:
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's, equal values sharing their ranks."""
+    """Returns Spearman's rank correlation; equal values have the mean of their ranks."""
     ranks = [[sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values]
              for values in (first, second)]
     return statistics.correlation(*ranks)
 
 
 def show_rows(found: Sequence[Row], *, pipes: bool) -> None:
-    """The table of rows."""
+    """Prints the table of rows."""
     print(f"{'row':16} {'measured us':>12} {'modelled us':>12} {'ratio':>6}  bound by")
     for row in found:
         print(f"{row.name:16} {row.measured:12.1f} {row.modelled.us:12.1f} {row.ratio:6.2f}  {row.modelled.bound}")
@@ -234,7 +239,7 @@ def show_rows(found: Sequence[Row], *, pipes: bool) -> None:
 
 
 def show_classes(found: Sequence[Row]) -> None:
-    """The table of classes, and that of ladders."""
+    """Prints the table of classes and the table of ladders."""
     print(f"\n{'class':16} {'rows':>5} {'median error':>13} {'median ratio':>13}  worst")
     for kind in dict.fromkeys(row.kind for row in found):
         those = [row for row in found if row.kind == kind]
@@ -252,11 +257,11 @@ def show_classes(found: Sequence[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="classes or names of rows, with commas between")
-    parser.add_argument("--pipes", action="store_true", help="busy times of pipes too, where they were measured")
-    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--pipes", action="store_true", help="also print busy times of pipes, if they were measured")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--leave-out", action="store_true", help="errors with constants that are fitted without a row's source")
     parser.add_argument("--write", action="store_true", help="write target/accuracy.json and docs/accuracy.md")
-    parser.add_argument("--page", action="store_true", help="the same from the rows in target/accuracy.json")
+    parser.add_argument("--page", action="store_true", help="write docs/accuracy.md from the rows in target/accuracy.json")
     given = parser.parse_args()
     if given.page:
         rewrite(json.loads(ACCURACY.read_text(encoding="utf-8"))["rows"])

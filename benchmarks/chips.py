@@ -1,11 +1,11 @@
-"""Runs every example, and every step of the ladders at its smallest size, on chips, and says on which it is right.
+"""Runs every example, and every step of the ladders at its smallest size, on chips, and reports whether the results are right.
 
-    python benchmarks/chips.py                       # on the chips that do not exist, of tests/target/chips
-    python benchmarks/chips.py 910_95 my_chip.toml   # on these
+    python benchmarks/chips.py                       # on the invented chips of tests/target/chips
+    python benchmarks/chips.py 910_95 my_chip.toml   # on the given chips
     python benchmarks/chips.py --only attention A6.py
 
-An example is right, refused (with a code of docs/diagnostics), or wrong; with a wrong one the script ends with 1. On a chip it
-takes about two minutes of processor time; ``--sanitize`` also looks for hazards.
+An example is right, refused (with a code of docs/diagnostics), or wrong; if one is wrong, the exit code is 1. One chip takes
+about two minutes of processor time; ``--sanitize`` also looks for hazards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MADE_UP = ROOT / "tests" / "target" / "chips"
 
 
 def examples() -> Iterator[tuple[str, Callable[[], object]]]:
-    """The name of each example and of each step, and a function that runs it and raises an error where it is wrong."""
+    """Yields the name of each example and of each step, with a function that runs it and raises an error if it is wrong."""
     sys.path.insert(0, str(EXAMPLES))
     import ladders
 
@@ -44,7 +44,7 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def outcome(run: Callable[[], object]) -> tuple[str, str]:
-    """How a run ended, ``right``, ``refused`` or ``wrong``, and what it said."""
+    """Returns the outcome of a run, ``right``, ``refused`` or ``wrong``, and the text of its error."""
     from tilelang_npu.errors import TileError
 
     try:
@@ -59,7 +59,7 @@ def outcome(run: Callable[[], object]) -> tuple[str, str]:
 
 
 def chips_of(given: Sequence[str]) -> Iterator[str]:
-    """The names of the chips: of a file all that it describes."""
+    """Yields the names of the chips; for a file, those of all chips that it describes."""
     from tilelang_npu import target
 
     for name in given or sorted(map(str, MADE_UP.iterdir())):

@@ -1,11 +1,10 @@
-"""The classes of kernels beside what bounds each: products against the Cube cores' peak, rows against HBM.
+"""Compares classes of kernels with their roofline bound: products with the Cube cores' peak, row-wise kernels with HBM.
 
     python benchmarks/classes.py
 
-Nothing is computed but times, on the simulated Ascend910B2, launch included; the figures are the same in every run. The peak is
-that of all Cube cores in float16. L2 holds nothing when the launch begins (``--l2 cold``). HBM takes at least the time to read
-each byte of the arguments once, and to write those that L2 does not keep until the launch is over, at the rates that are
-measured (``docs/hardware.md``).
+Only times are computed, on the simulated Ascend910B2, including the launch; the figures are the same in every run. The peak is
+that of all Cube cores in float16. L2 is empty when the launch begins (``--l2 cold``). The HBM bound is the time to read each
+byte of the arguments once, and to write the results that do not fit into L2, at the measured rates (``docs/hardware.md``).
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Case:
 
     Attributes:
         example, factory: the file of ``examples/`` and its factory.
-        shape: what the factory is given for its sizes.
-        tiles: what it is given besides.
-        products: additions and multiplications of the products that it is there for; of none where it moves rows.
+        shape: the sizes that the factory is called with.
+        tiles: further arguments of the factory.
+        products: additions and multiplications of the kernel's products; 0 for row-wise kernels, which HBM bounds.
     """
 
     example: str
@@ -55,12 +54,12 @@ CASES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What is modelled of a case.
+    """The modelled time of a case.
 
     Attributes:
-        us: the time of the launch.
-        least: microseconds that the Cube cores or HBM take for it at least.
-        bound: the busiest pipe, and what it waits for.
+        us: the time of the launch, in microseconds.
+        least: the roofline bound by the Cube cores or HBM, in microseconds.
+        bound: the busiest pipe, and the memory that it waits for.
     """
 
     case: Case
@@ -74,7 +73,7 @@ class Measured:
 
 
 def measure(case: Case) -> Measured:
-    """Trace it."""
+    """Traces the kernel of a case, and returns its times."""
     kernel = getattr(importlib.import_module(case.example), case.factory)(*case.shape, **case.tiles)
     with ladders.nothing_in_l2():
         launch: Any = kernel.trace()
@@ -90,8 +89,8 @@ def measure(case: Case) -> Measured:
 
 
 def table() -> Iterator[str]:
-    """The lines of the table, as they are measured."""
-    yield "| kernel | shape | time, us | least, us | of what | share | bound by |"
+    """Yields the lines of the table as they are computed."""
+    yield "| kernel | shape | time, us | bound, us | roof | share | bound by |"
     yield "|---|---|---:|---:|---|---:|---|"
     for one in map(measure, CASES):
         what = "Cube peak" if one.case.products else "HBM"

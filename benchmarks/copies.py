@@ -1,9 +1,11 @@
-"""What the machine has room for: NumPy by hand at one size, alone and beside another process that does the same.
+"""Measures whether two processes on this machine run as fast as one: NumPy code at one size, alone and in two processes at
+once.
 
     python benchmarks/copies.py gemm 2048 3
 
-prints as JSON the milliseconds of a call alone and of one beside the other, of each the least. ``run.py --only jobs`` asks for
-it: where two programs that share nothing at all take as long at once as in turn, two threads of one cannot win anything either.
+prints as JSON the milliseconds of the fastest call in one process alone, and in one of two simultaneous processes. ``run.py
+--only jobs`` uses it as a reference: if two independent programs take as long at once as in turn, two threads cannot be faster
+either.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ _SCHEDULED = Path("/proc/thread-self/schedstat")
 
 @dataclass(frozen=True)
 class Took:
-    """Milliseconds of a work.
+    """Times of a function call, in milliseconds.
 
     Attributes:
-        wall: that passed.
-        waited: in which this thread had work to do and no processor, because other programs had them (Linux; else 0).
-        process, thread: of the processor, of all threads of this process and of this one.
+        wall: wall-clock time.
+        waited: time in which this thread was ready to run and had no processor, because of other programs (Linux; else 0).
+        process, thread: processor time of all threads of this process, and of this thread.
     """
 
     wall: float
@@ -39,12 +41,12 @@ class Took:
 
     @property
     def busiest(self) -> float:
-        """Milliseconds of the processor of the busier one of two threads."""
+        """The processor time of the busier one of two threads, in milliseconds."""
         return max(self.thread, self.process - self.thread)
 
 
 def waited() -> float:
-    """Milliseconds that this thread has stood in line for a processor since it began."""
+    """Returns the milliseconds for which this thread has waited for a processor since it began."""
     try:
         return int(_SCHEDULED.read_text(encoding="ascii").split()[1]) / 1e6
     except OSError:
@@ -52,15 +54,16 @@ def waited() -> float:
 
 
 def took(work: Callable[[], object]) -> Took:
-    """How long a work takes."""
+    """Calls ``work`` and returns its times."""
     begin = time.perf_counter(), waited() / 1000, time.process_time(), time.thread_time()
     work()
     end = time.perf_counter(), waited() / 1000, time.process_time(), time.thread_time()
-    return Took(*((behind - before) * 1000 for before, behind in zip(begin, end, strict=True)))
+    return Took(*((after - before) * 1000 for before, after in zip(begin, end, strict=True)))
 
 
 def _copy(name: str, size: int, repeat: int) -> None:
-    """One of the two: tells that it is ready, and calls so often whenever it is told."""
+    """The loop of a measuring process: prints "ready"; for each line on stdin, calls ``repeat`` times and prints the least
+    time."""
     import kernels
     import numpy as np
     from threadpoolctl import threadpool_limits
@@ -79,14 +82,14 @@ def _copy(name: str, size: int, repeat: int) -> None:
 
 
 def measured(name: str, size: int, repeat: int) -> tuple[float, float]:
-    """Milliseconds of a call alone, and of one beside another process."""
+    """Returns the milliseconds of a call in one process alone, and in one of two simultaneous processes."""
     command = [sys.executable, __file__, name, str(size), str(repeat), "copy"]
     copies = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) for _ in range(2)]
     try:
         for copy in copies:
             assert copy.stdout is not None
             copy.stdout.readline()
-        return min(_told([copy])[0] for copy in copies), max(_told(copies))
+        return min(_times_at_once([copy])[0] for copy in copies), max(_times_at_once(copies))
     finally:
         for copy in copies:
             assert copy.stdin is not None
@@ -94,8 +97,8 @@ def measured(name: str, size: int, repeat: int) -> tuple[float, float]:
             copy.wait()
 
 
-def _told(copies: list[subprocess.Popen[str]]) -> list[float]:
-    """What copies measure that are told to call at once."""
+def _times_at_once(copies: list[subprocess.Popen[str]]) -> list[float]:
+    """Lets the processes measure at the same time, and returns their times in milliseconds."""
     for copy in copies:
         assert copy.stdin is not None
         copy.stdin.write("go\n")

@@ -1,4 +1,5 @@
-"""Each kernel twice: as a Developer writes it, and by hand with its buffers, scopes, flags and slots, in the same tiles.
+"""Compares two versions of each kernel with the same tiles: Developer mode, and Expert mode with explicit buffers, scopes,
+flags and slots.
 
 The kernels are those of ``examples/``: NAME.py and NAME_expert.py. Cycles are those of the simulated chip, from the start of
 the first block to the end of the last, and do not depend on the machine that simulates.
@@ -20,16 +21,16 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 @dataclass(frozen=True)
 class Pair:
-    """A kernel of which there are two versions.
+    """A kernel with a Developer and an Expert version.
 
     Attributes:
         name: the example.
-        kernel: its factory.
+        kernel: the name of its factory.
         shapes: sizes to measure, the smallest first.
-        tiles: what both factories get besides.
-        depths: what the Developer factory is given to choose from besides, and ``by_hand`` the Expert factory; of each the
-            fastest counts.
-        tolerance: relative and absolute, of both against NumPy and of one against the other.
+        tiles: further arguments of both factories.
+        depths: alternative arguments of the Developer factory, of which the fastest is used.
+        by_hand: alternative arguments of the Expert factory, of which the fastest is used.
+        tolerance: relative and absolute, for comparisons with NumPy and between the versions.
     """
 
     name: str
@@ -63,10 +64,10 @@ PAIRS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """Both versions of a kernel at one size.
+    """The cycles of both versions of a kernel at one size.
 
     Attributes:
-        difference: the largest between an element of one version and of the other.
+        difference: the largest difference between elements of both results.
     """
 
     pair: Pair
@@ -81,7 +82,7 @@ class Measured:
 
 
 def measure(pair: Pair, shape: Sequence[int]) -> Measured:
-    """Run both versions and compare their values with NumPy's and with each other.
+    """Runs both versions and compares their values with NumPy's and with each other.
 
     Raises:
         AssertionError: values differ by more than the tolerance.
@@ -104,12 +105,12 @@ def measure(pair: Pair, shape: Sequence[int]) -> Measured:
 
 
 def find(name: str) -> Pair:
-    """The pair of that name."""
+    """Returns the pair with a name."""
     return next(pair for pair in PAIRS if pair.name == name)
 
 
 def table() -> Iterator[str]:
-    """The lines of the table of all pairs, in Markdown, as they are measured."""
+    """Yields the lines of the table of all pairs, in Markdown, as they are computed."""
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))
     yield "| kernel | shape | Developer, cycles | Expert, cycles | ratio | largest difference |"

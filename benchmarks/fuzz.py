@@ -1,18 +1,18 @@
-"""Random kernels, each computed compiled and interpreted, watched by the sanitizer and looked at by the static check.
+"""Fuzzer: random kernels are run compiled and interpreted, with the sanitizer and the static check.
 
     python benchmarks/fuzz.py SECONDS [--seed N] [--count N] [--keep DIR] [--jobs N]
 
-A kernel is compiled for Ascend910B2 with every optimisation on, and once more for a chip and with an optimisation off that are
-drawn at random. A finding is
+A kernel is compiled for Ascend910B2 with every optimisation on, and a second time for a random chip with a random optimisation
+off. A finding is
 
-- ``values``: the compiled result is not the interpreter's, within what rounding explains;
-- ``hazard``: the sanitizer or the static check reports something, as the compiler inserts every wait itself;
-- ``exception``: an error that is no refusal of the compiler;
+- ``values``: the compiled result differs from the interpreter's by more than rounding;
+- ``hazard``: the sanitizer or the static check reports a hazard, although the compiler inserts every wait itself;
+- ``exception``: an error other than a refusal of the compiler;
 - ``silent``: the interpreter reports an access outside of a buffer, and the compiled run does not;
-- ``refused``: the interpreter refuses what the compiler takes;
-- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and no warning says so;
+- ``refused``: the interpreter refuses a kernel that the compiler accepts;
+- ``unsaid``: a loop shadows the variable of an enclosing loop, which is used after it, and there is no warning;
 
-and is written to ``DIR/seed-N.py``, a script that shows it.
+and is written to ``DIR/seed-N.py``, a script that reproduces it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ CHIPS = {family: sorted(chip.name for chip in chips() if chip.family == family)
          for family in sorted({chip.family for chip in chips()})}
 """Names of the chips of each family: a family is drawn, then a chip of it."""
 ROWS = 288
-"""Length of the inputs' first axis; tiles are loaded from rows before the last ones, or hang over the end."""
+"""Length of the inputs' first axis; tiles are loaded from rows before the last ones, or extend past the end."""
 SHADOWED = "T147"
-"""The warning for a loop that hides the variable of a loop around it."""
+"""The warning for a loop that shadows the variable of an enclosing loop."""
 OUTSIDE = ("T130", "T502")
 """Codes of an access outside of its buffer."""
 
@@ -138,8 +138,8 @@ class Program:
 
 
 def inputs(seed: int | None, tensors: dict[str, tuple[str, tuple[int, ...]]]) -> list[Any]:
-    """Arrays of these element types and shapes: integers of the whole range and small ones, floats of both signs and a few that
-    no int8 holds; zeros without a seed."""
+    """Returns arrays of some element types and shapes: integers of the whole range and small ones, floats of both signs and a
+    few outside of the range of int8; zeros without a seed."""
     import ml_dtypes
     import numpy as np
 
@@ -171,15 +171,15 @@ class Draw:
         self.count = 0
 
     def one(self, choices: Any) -> Any:
-        """One of several."""
+        """Returns a random choice."""
         return self.random.choice(list(choices))
 
     def chance(self, share: float) -> bool:
-        """Whether something happens."""
+        """Returns True with a probability."""
         return self.random.random() < share
 
     def name(self, what: str) -> str:
-        """A name that is new."""
+        """Returns a new name."""
         self.count += 1
         return f"{what}{self.count}"
 
@@ -241,7 +241,7 @@ class Draw:
     # --- statements ------------------------------------------------------------------------------------------------------
 
     def load(self, kind: str, name: str) -> Line:
-        """A load of a tile, sometimes one that hangs over the end."""
+        """A load of a tile, sometimes one that extends past the end."""
         start = self.one([f"rows0 + {self.random.randint(0, 40)}", f"(cid + {self.random.randint(0, 5)}) * {self.rows}",
                           f"{ROWS} - {self.rows} + n % 2 * {self.one([0, max(1, self.rows // 2)])}"])
         pad = ", pad_value=1" if self.chance(0.1) and self.target == "npuir" else ""
@@ -265,12 +265,12 @@ class Draw:
         return found
 
     def reload(self, depth: int) -> list[Line]:
-        """A tile is loaded again."""
+        """A second load of a tile."""
         kind = self.one(self.tiles)
         return [self.load(kind, self.one(self.tiles[kind]))]
 
     def part(self) -> str:
-        """A tile whole, or some of its rows or columns."""
+        """A whole tile, or some of its rows or columns."""
         sizes = [f"0:{size}" for size in self.shape]
         rows = [f"0:{max(1, self.rows // 2)}", *sizes[1:]]
         choices = ["", "", f"[{', '.join(rows)}]"]
@@ -279,7 +279,7 @@ class Draw:
         return self.one(choices)
 
     def fill(self, depth: int) -> list[Line]:
-        """A tile, or a part of one, gets one value."""
+        """A fill of a tile, or of a part of one."""
         kind = self.one(self.tiles)
         tile = self.one(self.tiles[kind]) + self.part()
         return [Line(self.one([f"T.fill({tile}, {self.number(kind)})", f"T.clear({tile})"]))]
@@ -293,7 +293,7 @@ class Draw:
         return [made, Line(f"T.fill({new}[0:1{rest}], {self.number(kind)})")]
 
     def variable(self, depth: int) -> list[Line]:
-        """A scalar variable changes."""
+        """An assignment to a scalar variable."""
         _, name = self.one(self.variables)
         amount = self.one(["1", "cid", "n", *(self.loops or ["3"])])
         return [Line(self.one([f"{name} = {name} + {amount}", f"{name} += 1", f"{name} = {name} * 2 - {amount}"]))]
@@ -350,7 +350,7 @@ class Draw:
         return [Line(f"T.{word}({self.one(self.tiles[kind])}, {name}, dim=-1{clear})")]
 
     def product(self, depth: int) -> list[Line]:
-        """Work of the Cube core, and tiles that change cores."""
+        """Products, and transfers of tiles between the cores."""
         init = self.one(["False", "True", *(f"({name} == 0)" for name in self.loops)])
         target, other, start = self.one(["c", "d"]), self.one(["g", "h"]), f"n * {self.one([1, 2, 8])}"
         choices: list[tuple[float, list[Line]]] = [
@@ -396,7 +396,7 @@ class Draw:
             extents[axis] = max(1, extents[axis] // 2)
         self.axes = ["i", "j", "k"][:len(extents)]
         self.out = out
-        # of each axis the places of a store that has one for each point, and those of a load
+        # for each axis: the index of a store, different for each point, and the index of a load
         stores = [[name] for name in self.axes]
         self.loads = []
         for axis, (name, extent, size) in enumerate(zip(self.axes, extents, self.shape, strict=True)):
@@ -430,7 +430,7 @@ class Draw:
         return self.number(kind)
 
     def number(self, kind: str) -> str:
-        """A literal that the type has."""
+        """A literal of the type."""
         if kind in FLOATS:
             return self.one(["0.5", "2.0", "-1.25", "3", "0"])
         if kind in UNSIGNED:
@@ -464,11 +464,11 @@ class Draw:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a program.
+    """A finding for a program.
 
     Attributes:
-        kind: see the module's text.
-        key: what a shrunk program must show too.
+        kind: see the docstring of the module.
+        key: the property that a shrunk program must have too.
         text: the report.
         chip, without: how it was compiled.
     """
@@ -481,14 +481,14 @@ class Finding:
 
 
 class Refused(Exception):
-    """The compiler refuses the program, or it is wrong and both ways say so."""
+    """The compiler refuses the program, or the program is invalid and both ways report an error."""
 
 
 _NUMBER = [0]
 
 
 def switches(program: Program, without: tuple[str, ...]) -> dict[Any, Any]:
-    """The pass switches of a program."""
+    """Returns the pass switches of a program."""
     keys = tilelang.PassConfigKey
     automatic = (keys.TL_ASCEND_AUTO_SYNC, keys.TL_ASCEND_AUTO_CV_SYNC, keys.TL_ASCEND_AUTO_CV_COMBINE,
                  keys.TL_ASCEND_MEMORY_PLANNING)
@@ -496,7 +496,7 @@ def switches(program: Program, without: tuple[str, ...]) -> dict[Any, Any]:
 
 
 def compiled(program: Program, chip: str, without: tuple[str, ...]) -> Any:
-    """The kernel.
+    """Compiles the program.
 
     Raises:
         TileError: the compiler refuses it.
@@ -514,7 +514,7 @@ def compiled(program: Program, chip: str, without: tuple[str, ...]) -> Any:
 
 
 def is_hidden(lines: list[Line], names: tuple[str, ...] = ()) -> bool:
-    """Whether a loop hides the variable of a loop around it that a statement after the inner loop in the same block reads."""
+    """Whether a loop shadows the variable of an enclosing loop, and a later statement in the same block reads this variable."""
     for at, line in enumerate(lines):
         name = line.text.split()[1] if line.text.startswith("for k") else None
         if name in names and any(after.text.endswith(f"= {name}") for after in lines[at + 1:]):
@@ -525,7 +525,7 @@ def is_hidden(lines: list[Line], names: tuple[str, ...] = ()) -> bool:
 
 
 def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> Finding | None:
-    """Compile a program, compute it both ways, and look for hazards.
+    """Compiles a program, runs it compiled and interpreted, and checks it for hazards.
 
     Raises:
         Refused: the compiler refuses it.
@@ -555,7 +555,7 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
         return found("hazard", error.code, str(error))
     except TileError as error:
         of_run = reported(kernel, program, seed)
-        if of_run is None:  # the interpreter's
+        if of_run is None:  # an error of the interpreter
             return found("silent" if error.code in OUTSIDE else "refused", error.code, str(error))
         if of_run in OUTSIDE and reported(kernel.interpret, program, seed) in OUTSIDE:
             raise Refused(error.code) from None
@@ -571,7 +571,7 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
 
 
 def statically(kernel: Any, program: Program, seed: int) -> list[Any]:
-    """The findings of the static check of a kernel that runs without one."""
+    """Returns the findings of the static check of a kernel that runs without a finding."""
     checker = Checker(Sanitizer([]), {})
     with record(checker=checker):
         kernel(*program.arguments(seed))
@@ -579,7 +579,7 @@ def statically(kernel: Any, program: Program, seed: int) -> list[Any]:
 
 
 def reported(call: Callable[..., Any], program: Program, seed: int) -> str | None:
-    """The code of the error that one way of computing a program ends with; None where it ends well."""
+    """Returns the code of the error that a run ends with; None if it succeeds."""
     try:
         call(*program.arguments(seed))
     except TileError as error:
@@ -611,7 +611,7 @@ def smaller(lines: list[Line]) -> Iterator[list[Line]]:
 
 
 def shrunk(program: Program, seed: int, finding: Finding, seconds: float) -> tuple[Program, Finding]:
-    """A smaller program that shows the same kind of finding."""
+    """Returns a smaller program with the same kind of finding."""
     end = time.monotonic() + seconds
     best, last = program, finding
 
@@ -636,7 +636,7 @@ def shrunk(program: Program, seed: int, finding: Finding, seconds: float) -> tup
 
 
 def script(program: Program, seed: int, finding: Finding) -> str:
-    """A script that shows a finding by itself."""
+    """Returns a self-contained script that reproduces a finding."""
     head = "".join(f"# {line}\n" for line in finding.text.splitlines()[:12])
     return f"""# {finding.kind} {finding.key}, seed {seed}, on {finding.chip} without {list(finding.without)}
 {head}from typing import Any
@@ -656,14 +656,14 @@ print(kernel.check(*inputs({seed}, {program.tensors()!r}), {program.n},
 
 
 def ways(seed: int) -> list[tuple[str, tuple[str, ...]]]:
-    """Chip and optimisations that are off, of the two times that a program is compiled."""
+    """Returns the chip and the disabled optimisations of both compilations of a program."""
     drawn = random.Random(seed)
     chip = drawn.choice(CHIPS[drawn.choice(list(CHIPS))])
     return [("Ascend910B2", ()), (chip, (drawn.choice(list(OPTIMISATIONS)),) if drawn.random() < 0.7 else ())]
 
 
 def examine(seed: int, keep: Path | None = None, shrink: float = 60.0) -> tuple[int, Counter[str], Finding | None]:
-    """Draw a program and judge it; a finding is shrunk and written to ``keep``."""
+    """Draws a program and judges it; a finding is shrunk and written to ``keep``."""
     outcomes: Counter[str] = Counter(programs=1)
     program = Draw(seed).program()
     for chip, without in ways(seed):
@@ -694,10 +694,10 @@ def _examined(given: tuple[int, Path | None, float]) -> tuple[int, Counter[str],
 
 def campaign(seconds: float, first: int, count: int | None = None, keep: Path | None = None, *, jobs: int = 1,
              shrink: float = 60.0, until_found: bool = False) -> tuple[Counter[str], list[tuple[int, Finding]]]:
-    """Judge programs from seed ``first`` on, until the time is over, ``count`` were judged, or there is a finding to stop at.
+    """Judges programs from seed ``first`` on, until the time is over, ``count`` were judged, or a finding ends the run.
 
     Returns:
-        how many programs had which outcome, and the findings with their seeds.
+        the number of programs by outcome, and the findings with their seeds.
     """
     outcomes: Counter[str] = Counter()
     findings: list[tuple[int, Finding]] = []
@@ -727,7 +727,7 @@ def campaign(seconds: float, first: int, count: int | None = None, keep: Path | 
 
 
 def _bounded(pool: Any, given: Iterator[Any], most: int) -> Iterator[Any]:
-    """Results in order, with no more than ``most`` under way."""
+    """Yields the results in order, with at most ``most`` tasks in progress."""
     under_way: list[Any] = []
     for one in given:
         under_way.append(pool.apply_async(_examined, (one,)))
@@ -742,10 +742,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("seconds", type=float)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, help="programs at most")
-    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-fuzz", help="where findings go")
+    parser.add_argument("--count", type=int, help="largest number of programs")
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-fuzz", help="their folder")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--shrink", type=float, default=60.0, help="seconds to make a finding smaller")
+    parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a finding")
     parser.add_argument("--first", action="store_true", help="stop at the first finding")
     args = parser.parse_args()
     outcomes, findings = campaign(args.seconds, args.seed, args.count, args.keep, jobs=args.jobs, shrink=args.shrink,

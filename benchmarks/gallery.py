@@ -2,8 +2,8 @@
 
     python benchmarks/gallery.py [--only reduce,softmax,...] [--json FILE]
 
-writes docs/gallery/LADDER.md, its pictures LADDER*.svg, and docs/gallery/index.md. Nothing is computed where times do not
-depend on data, so that sizes are those of real work. The figures are the same in every run and on every machine.
+writes docs/gallery/LADDER.md, its pictures LADDER*.svg, and docs/gallery/index.md. Values are computed only if times depend on
+data, so that the sizes can be those of real workloads. The figures are the same in every run and on every machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs" / "gallery"
 
 
 def measure(folder: Path, steps: Sequence[Step], done: Progress) -> Measured:
-    """Time all steps of a ladder at all large sizes, and profile each at one."""
+    """Times all steps of a ladder at all large sizes, and profiles each step at one of them."""
     ladder = ladders.load(folder)
     times, profiles = [], []
     for step in steps:
@@ -44,7 +44,7 @@ def measure(folder: Path, steps: Sequence[Step], done: Progress) -> Measured:
 
 
 def list_pages() -> list[str]:
-    """Write the index, if all ladders have a page; those that have none."""
+    """Writes the index if all ladders have a page, and returns the ladders without a page."""
     without = [folder.name for folder in ladders.folders() if not (PAGES / f"{folder.name}.md").exists()]
     if not without:
         (PAGES / "index.md").write_text(index(PAGES), encoding="utf-8")
@@ -52,7 +52,7 @@ def list_pages() -> list[str]:
 
 
 def pictures(measured: Measured) -> dict[str, str]:
-    """The pictures of a page, by their file."""
+    """Returns the pictures of a page, by their file name."""
     name = measured.folder.name
     made = {f"{name}.svg": shares(measured.ladder, measured.times),
             f"{name}-timeline.svg": timeline(measured.said[-1]),
@@ -61,7 +61,7 @@ def pictures(measured: Measured) -> dict[str, str]:
 
 
 class Progress:
-    """A bar on stderr, where that is a terminal; elsewhere nothing."""
+    """A progress bar on stderr, if that is a terminal."""
 
     WIDTH = 32
 
@@ -85,7 +85,7 @@ class Progress:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Rebuild the gallery's tables, plots and pages.")
-    parser.add_argument("--only", help="ladders, by commas; all without it")
+    parser.add_argument("--only", help="ladders, separated by commas; default: all")
     parser.add_argument("--json", type=Path, help="write the times here too")
     options = parser.parse_args(arguments)
     known = {folder.name: folder for folder in ladders.folders()}
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done = Progress(sum(map(len, steps.values())))
     rows, without = [], []
     for name in names:
-        with ladders.nothing_in_l2():  # for the profiles and their advice too, which pages and pictures ask for
+        with ladders.nothing_in_l2():  # also while pages and pictures compute profiles and advice
             measured = measure(known[name], steps[name], done)
             (PAGES / f"{name}.md").write_text(page(measured), encoding="utf-8")
             for file, picture in pictures(measured).items():

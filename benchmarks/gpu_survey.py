@@ -1,4 +1,4 @@
-"""How many of TileLang's examples for GPUs run with ``--gpu``, and why the others do not.
+"""Runs TileLang's examples for GPUs with ``--gpu``, and lists the outcomes and the reasons of failures.
 
 ``python benchmarks/gpu_survey.py CHECKOUT [PATTERN...]`` takes the scripts below ``CHECKOUT/examples`` (a checkout of
 https://github.com/tile-ai/tilelang), makes a copy of the examples in which literal sizes are reduced, so that a script takes
@@ -6,7 +6,7 @@ seconds and not hours, and runs each script by ``tilelang-npu survey --gpu`` in 
 in a script is changed. A script is skipped, with the reason in the table, if it is no program, or if it is not written in
 tiles: it names tensor memory, warp specialisation, inline PTX or another construct of a GPU's threads.
 
-``--json FILE`` keeps the outcomes; scripts that are in it are not run again, unless ``--again`` gives the outcome to repeat.
+``--json FILE`` stores the outcomes; scripts with an outcome are not run again, unless ``--again`` gives their outcome.
 ``--markdown FILE`` writes the table of all outcomes.
 """
 
@@ -48,9 +48,9 @@ SIZES: dict[str, dict[str, int]] = {
     "deepseek_v4/*": {"h": 64},
     "deepseek_mhc/*": {"n": 64, "h": 2560},
     "amd/*": {"groups": 1},
-    # one of their kernels fills a tile of the length of a head's block with an index of a head, or divides by a number of heads
+    # one of their kernels assumes that a block of a head has at least one element for each head, or divides by their number
     "attention_sink/*_bwd_bhsd.py": {"h": 64, "n_ctx": 128},
-    # their checks name positions of rows, or sizes that are no multiple of what they pad with zeros
+    # their checks use fixed row positions, or need sizes that are no multiple of the padding
     "cast/example_group_*": {"M": 8192},
     "dsa_sparse_finetune/indexer_bwd.py": {"S": 2048},
     "dsa_sparse_finetune/sparse_mla_*": {"H": 64, "S": 512, "topk": 128},
@@ -60,7 +60,7 @@ SIZES: dict[str, dict[str, int]] = {
 }
 UNREDUCED = ("gemm/example_gemm.py",)  # its sizes are literals of calls of torch too
 WRONG_BY_INTENT = ("autodd/*",)
-# Names in a script's text that no tile says, with what they are.
+# Names of constructs that kernels written in tiles do not use, with a description.
 BELOW_TILES = {
     r"tcgen05|alloc_tmem|T\.tmem": "tensor memory and its instructions",
     r"alloc_barrier|barrier_arrive|mbarrier|T\.ws\b|warpgroup_(arrive|commit|wait)|wgmma_":
@@ -74,7 +74,7 @@ BELOW_TILES = {
 
 
 def sizes_for(path: str) -> dict[str, int]:
-    """The sizes that the table ``SIZES`` has for a script, by name."""
+    """Returns the sizes that the table ``SIZES`` has for a script, by name."""
     found: dict[str, int] = {}
     for pattern, sizes in SIZES.items():
         if fnmatch(path, pattern):
@@ -85,7 +85,7 @@ def sizes_for(path: str) -> dict[str, int]:
 def reduced(text: str, own: Mapping[str, int]) -> str:
     """Returns the text of a script with smaller literal sizes.
 
-    A literal counts as a size where it is the value of a name of ``CAPS`` or ``own``: in an assignment, as a default of a
+    A literal is a size if it is the value of a name in ``CAPS`` or ``own``: in an assignment, as a default of a
     parameter or of an option of the command line, or as an argument in a call outside of a kernel.
     """
     tree = ast.parse(text)
@@ -135,7 +135,7 @@ def reduced(text: str, own: Mapping[str, int]) -> str:
 
 
 def skipped(file: Path, path: str) -> str:
-    """Why a file is not run; empty if it is."""
+    """Returns the reason why a file is not run; an empty string if it is run."""
     if any(fnmatch(path, pattern) for pattern in WRONG_BY_INTENT):
         return "wrong by intent"
     text = file.read_text(encoding="utf-8", errors="replace")
@@ -149,7 +149,7 @@ def skipped(file: Path, path: str) -> str:
 
 
 def outcome_of(file: Path, limit: float) -> dict[str, object]:
-    """The outcome of one script, as ``tilelang-npu survey --json`` writes it."""
+    """Returns the outcome of one script, as ``tilelang-npu survey --json`` writes it."""
     text = file.read_text(encoding="utf-8", errors="replace")
     chip = {"TILELANG_NPU_CHIP": "910_95"} if re.search(r"float8|fp8|e4m3|float4|fp4", text) else {}
     capability = ["--gpu-capability", "9.0"] if "compute capability >= 9.0" in text else []
@@ -161,7 +161,7 @@ def outcome_of(file: Path, limit: float) -> dict[str, object]:
         if not report.exists():
             return {"outcome": "refused", "reason": "the survey ended without a report", "line": None, "seconds": 0}
         cases = json.loads(report.read_text(encoding="utf-8"))["cases"]
-    for case in cases:  # gdn: a reference of a library that the script imports under `try`
+    for case in cases:  # gdn: the script imports the library of its reference inside `try`
         if re.match("NameError: name '(chunk_|prepare_wy|bwd_prepare_wy|recompute_w_u)", case["reason"]):
             case["outcome"] = "unsupported"
     worst = {"wrong": 0, "refused": 1, "timeout": 2, "unsupported": 3, "passed": 4}
@@ -169,7 +169,7 @@ def outcome_of(file: Path, limit: float) -> dict[str, object]:
 
 
 def table(outcomes: Mapping[str, Mapping[str, object]], left_out: Mapping[str, str]) -> Iterator[str]:
-    """The lines of the table of all outcomes, in Markdown: totals, reasons by frequency, scripts."""
+    """Yields the lines of the table of all outcomes, in Markdown: totals, reasons by frequency, scripts."""
     words = {"passed": "right", "wrong": "wrong", "refused": "refused", "timeout": "too slow", "unsupported": "no outcome"}
     totals = Counter(str(case["outcome"]) for case in outcomes.values())
     yield f"{len(outcomes)} scripts: " + ", ".join(f"{totals[outcome]} {word}" for outcome, word in words.items()) + "."
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("patterns", nargs="*", default=["*"], help="which scripts, as patterns of paths below examples/")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a script")
     parser.add_argument("--jobs", type=int, default=1, help="processes at the same time")
-    parser.add_argument("--json", type=Path, help="the file of the outcomes, which is continued")
+    parser.add_argument("--json", type=Path, help="file of the outcomes; a run continues it")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes of the file that are run again: refused, wrong, ...")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
     args = parser.parse_args(arguments)

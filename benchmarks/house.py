@@ -1,13 +1,13 @@
-"""Figures about the source of the package: sizes, rewrite patterns, types, literals, files. They are counts of the syntax tree.
+"""Counts properties of the package's source by its syntax tree: sizes, rewrite patterns, types, literals, files.
 
     python benchmarks/house.py             # of this checkout
-    python benchmarks/house.py OTHER ...   # and of other checkouts, a column each
+    python benchmarks/house.py OTHER ...   # and of other checkouts, a column for each
 
-- lines: all lines of ``src``; of code, those that are no blank line, comment or docstring.
+- lines: all lines of ``src``; lines of code exclude blank lines, comments and docstrings.
 - rewrite patterns: subclasses of xDSL's ``RewritePattern``.
 - ``Any``: uses of the name per 1000 lines of code.
 - literals: strings that name a memory space, a pipe, a core or a source dialect, and diagnostic codes.
-- private functions with one caller: those of a module whose name is used once in it, besides the definition.
+- private functions with one caller: private functions whose name occurs once in their module, besides the definition.
 - suppressed checks without a reason: ``type: ignore`` and ``noqa`` with no text after them.
 """
 
@@ -28,12 +28,12 @@ CORES = {"AIC", "AIV"}
 DIALECTS = {"npuir", "ascendc", "gpu"}
 CODE = re.compile(r"[ST]\d{3}")
 SHORT = 60
-"""Lines of a short file: fewer."""
+"""Files with fewer lines are short."""
 IGNORED = re.compile(r"#\s*(?:type:\s*ignore|noqa)(?:[:\[][^#\s]*(?:,\s*\w+)*\]?)?\s*(.*)")
 
 
 def _docstrings(tree: ast.AST) -> set[int]:
-    """Lines of docstrings, and of strings that follow an assignment."""
+    """Returns the line numbers of docstrings, and of strings that follow an assignment."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -42,7 +42,7 @@ def _docstrings(tree: ast.AST) -> set[int]:
 
 
 def figures(root: Path) -> dict[str, float]:
-    """The figures of a checkout, by what they count."""
+    """Returns the figures of a checkout, by their name."""
     found: Counter[str] = Counter()
     files = sorted((root / "src" / "tilelang_npu").rglob("*.py"))
     patterns = 0

@@ -1,10 +1,12 @@
-"""What `tilelang-npu improve` makes of the first step of each ladder, next to the last step, which an expert wrote.
+"""Runs `tilelang-npu improve` on the first step of each ladder, and compares the result with the last step, which an expert
+wrote.
 
     python benchmarks/improve.py [--only softmax,matmul] [--budget 120] [--jobs 2] [--write]
 
 prints a line for each ladder: modelled microseconds of the first step, of the improved first step and of the last step, at the
-size of which the gallery shows profiles, with a cold L2; and at the end the geometric means of the shares of the last step's
-speed. ``--write`` makes docs/gallery/improved.md of it. The search has a time limit, so the figures depend on the machine.
+    size for which the gallery shows profiles, with a cold L2. At the end it prints the geometric means of the speeds relative
+    to the last
+step. ``--write`` writes docs/gallery/improved.md. The search has a time limit, so the figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -36,18 +38,18 @@ OTHER_ALGORITHM = {
     "linear_attention", "log_softmax", "mixture", "moe_routing", "paged_decoding", "qkv_heads", "ragged_gemm", "reduce",
     "softmax_long", "softmax_masked", "split_k", "swiglu", "upsample", "w4a8", "atomic_add", "batched_gemm",
 }
-"""Ladders whose later steps change the algorithm: launches that become one, one pass in place of two, chunks in place of
-tokens, parts of K or of the keys, other instructions, work that is left out."""
+"""Ladders whose later steps change the algorithm: fused launches, one pass in place of two, chunks in place of
+tokens, K or the keys divided between blocks, other instructions, unnecessary work that is removed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A ladder.
+    """The times of a ladder.
 
     Attributes:
-        name: of its folder.
+        name: the name of its folder.
         first, improved, last: modelled microseconds.
-        result: the search's report.
+        result: the report of the search.
     """
 
     name: str
@@ -58,12 +60,12 @@ class Row:
 
     @property
     def before(self) -> float:
-        """The share of the last step's speed that the first step has."""
+        """The speed of the first step relative to that of the last step."""
         return self.last / self.first
 
     @property
     def after(self) -> float:
-        """The share of the last step's speed that the improved first step has."""
+        """The speed of the improved first step relative to that of the last step."""
         return self.last / self.improved
 
     def line(self) -> str:
@@ -75,7 +77,7 @@ class Row:
 
 @contextmanager
 def importing_from(folder: Path) -> Iterator[None]:
-    """The module ``ladder`` is that of a folder."""
+    """Context in which ``import ladder`` imports the module of a folder."""
     sys.path.insert(0, str(folder))
     sys.modules.pop("ladder", None)
     try:
@@ -86,7 +88,7 @@ def importing_from(folder: Path) -> Iterator[None]:
 
 
 def programs(folder: Path) -> tuple[ScriptVersion, ScriptVersion]:
-    """The first and the last step of a ladder at the size that the gallery shows."""
+    """Returns the first and the last step of a ladder at the size that the gallery shows."""
     with importing_from(folder):
         ladder = importlib.import_module("ladder").LADDER
         case = dict(ladder.large[ladder.shown])
@@ -103,7 +105,7 @@ def _program(path: Path, case: dict[str, Any]) -> ScriptVersion:
 
 
 def measured(folder: Path, budget: float, executor: Executor | None) -> Row:
-    """Improves the first step of a ladder."""
+    """Improves the first step of a ladder, and returns its times."""
     first, last = programs(folder)
     result = Improver(first, executor=executor, reassociate=True).run(budget)
     launch = last.kernel().trace()
@@ -112,12 +114,12 @@ def measured(folder: Path, budget: float, executor: Executor | None) -> Row:
 
 
 def mean(values: list[float]) -> float:
-    """The geometric mean."""
+    """Returns the geometric mean."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """The geometric means of all ladders, and of those of each kind."""
+    """Returns the geometric means of all ladders, and of the ladders of each kind."""
     kinds = {"all": rows, "the same algorithm": [row for row in rows if row.name not in OTHER_ALGORITHM],
              "another algorithm in later steps": [row for row in rows if row.name in OTHER_ALGORITHM]}
     return [f"{kind}: {len(chosen)} ladders, first step {mean([row.before for row in chosen]):.0%} of the last step's speed,"
@@ -126,7 +128,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 
 def page(rows: list[Row], budget: float, jobs: int) -> str:
-    """The page of the documentation."""
+    """Returns the page of the documentation."""
     head = f"""# What `improve` makes of first steps
 
 Each ladder of the gallery begins with a plain kernel, and its last step is an expert's. Of {len(rows)} ladders,
@@ -148,7 +150,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="ladders, separated by commas")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds for each ladder")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="make the page of the documentation")
+    parser.add_argument("--write", action="store_true", help="write the page of the documentation")
     args = parser.parse_args()
     wanted = args.only.split(",") if args.only else [folder.name for folder in ladders.folders()]
     rows: list[Row] = []

@@ -1,11 +1,11 @@
-"""The interpreter against the compiled simulation: time and memory of each call of the examples, at their own sizes.
+"""Compares the interpreter with the compiled simulation: time and memory of each call of the examples, at their default sizes.
 
     python benchmarks/interpreter.py [FILE ...] [--repeat N]
 
-Each script is run once, and the first call of each kernel is kept. That call is then made compiled and interpreted, in turn,
-each on copies of the arguments; the least of ``N`` times counts, after one call that is not counted. Memory is what NumPy and
-Python allocate during an interpreted call at its peak, as a multiple of the tensors' bytes. The limits are 30 times the time,
-and three times the tensors' memory where that is more than the buffers of one block can be (all on-chip memories of a block).
+Each script is run once, and the first call of each kernel is recorded. This call is then repeated compiled and interpreted,
+alternately, on copies of the arguments; the time is the least of ``N`` after one warm-up call. Memory is the peak of NumPy's
+and Python's allocations during an interpreted call, as a multiple of the tensors' bytes. The limits are 30 times the time, and
+three times the tensors' memory, if that exceeds the on-chip memories of one block (the largest possible size of its buffers).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def calls(file: Path) -> list[tuple[JITKernel, tuple[Any, ...]]]:
-    """The first call of each kernel of a script, with copies of its arguments."""
+    """Returns the first call of each kernel of a script, with copies of its arguments."""
     found: dict[int, tuple[JITKernel, tuple[Any, ...]]] = {}
     plain = JITKernel.__call__
 
@@ -49,13 +49,13 @@ def calls(file: Path) -> list[tuple[JITKernel, tuple[Any, ...]]]:
 
 
 def copied(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments with arrays of their own."""
+    """Returns the arguments with copies of the arrays."""
     return tuple(value.copy() if isinstance(value, np.ndarray) else value.clone() if hasattr(value, "clone") else value
                  for value in values)
 
 
 def least(call: Callable[..., Any], args: tuple[Any, ...], repeat: int) -> float:
-    """Seconds of the fastest of some calls."""
+    """Returns the seconds of the fastest of some calls."""
     times = []
     for _ in range(repeat + 1):
         given = copied(args)
@@ -66,7 +66,7 @@ def least(call: Callable[..., Any], args: tuple[Any, ...], repeat: int) -> float
 
 
 def peak(call: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    """Bytes that a call allocates at its peak."""
+    """Returns the peak of the bytes that a call allocates."""
     given = copied(args)
     tracemalloc.start()
     try:
@@ -77,12 +77,12 @@ def peak(call: Callable[..., Any], args: tuple[Any, ...]) -> int:
 
 
 def on_chip(kernel: JITKernel) -> int:
-    """Bytes of the on-chip memories of one block."""
+    """Returns the total size of the on-chip memories of one block, in bytes."""
     return sum(memory.size * (2 if memory.core == "AIV" else 1) for memory in kernel.chip.memory.values())
 
 
 def main() -> int:
-    """The command; 1 where a limit is passed."""
+    """The command; returns 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--repeat", type=int, default=3)

@@ -1,4 +1,4 @@
-"""The measured kernels, each with its inputs and the same tiles by hand in NumPy."""
+"""The measured kernels, each with its inputs and an equivalent NumPy function with the same tiles."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Case:
     """A kernel under measurement.
 
     Attributes:
-        kernel: compiles it for a size: rows and columns of the matrices, positions of a sequence.
-        inputs: makes its inputs of that size.
-        by_hand: the same in NumPy, tile by tile.
-        grows: the power of the size that the work grows with.
+        kernel: compiles the kernel for a size: rows and columns of the matrices, positions of a sequence.
+        inputs: creates the inputs for a size.
+        by_hand: the same computation in NumPy, tile by tile.
+        grows: the exponent of the size in the number of operations.
     """
 
     kernel: Callable[[int], Any]
@@ -116,7 +116,7 @@ def linear_by_hand(x: Array, w: Array, bias: Array) -> Array:
 
 
 def softmax(size: int) -> Any:
-    """size x size in fp32, on each Vector core as many rows at a time as have 8192 elements."""
+    """size x size in fp32; each Vector core processes rows of 8192 elements in total at a time."""
     M, N, rows = size, size, 8192 // size
 
     @T.prim_func
@@ -226,7 +226,7 @@ def w4a8_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
 
 
 def w4a8_by_hand(a: Array, packed: Array) -> Array:
-    """Products of so few terms sum exactly in f32."""
+    """The NumPy version, in f32, in which products of so few terms are exact."""
     size, half = len(a), PACKED // 2
     c = np.empty((size, size), np.int32)
     b = np.empty((128, PACKED), np.float32)
@@ -339,7 +339,7 @@ def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
 
 
 def convolution(size: int) -> Any:
-    """A 3 x 3 convolution of size channels to as many, of 56 x 56, as loops over single elements: a block for each row."""
+    """A 3 x 3 convolution with ``size`` input and output channels, on 56 x 56 points, as scalar loops; a block for each row."""
     edge = 56
 
     @T.prim_func
@@ -381,7 +381,7 @@ def convolution_by_hand(x: Array, f: Array) -> Array:
 
 
 def chain(ops: int) -> Any:
-    """As many sums and products, each of what the one before gave, in a loop over four tiles: for the time of compilation."""
+    """A chain of sums and products, each on the previous result, in a loop over four tiles; for the compilation time."""
 
     @tilelang.jit(out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
     def factory(rows: int) -> Any:

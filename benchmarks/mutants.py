@@ -1,19 +1,21 @@
-"""Mutation testing of the package: small faults in the compiler and the simulator, and which of them tests and fuzzer notice.
+"""Mutation testing of the package: finds out which small faults in the compiler and the simulator the tests and the fuzzer
+detect.
 
-    python benchmarks/mutants.py map --count 400 --jobs 2   # which tests evaluate the places of mutants: one run of the suite
-    python benchmarks/mutants.py run --count 200 --jobs 2   # judges the first 200 of them, and prints the ones that survive
+    python benchmarks/mutants.py map --count 400 --jobs 2   # finds the tests that evaluate each mutated expression: one run of
+    the suite python benchmarks/mutants.py run --count 200 --jobs 2   # tests the first 200 mutants, and prints the ones that
+    survive
 
 The first mutants of a larger ``--count`` are those of a smaller one with the same ``--seed``.
 
 A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
-``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Text
-of errors and annotations is left alone. It is killed where one of the tests that evaluate its place fails, first those with
-the name of its file in theirs, then the fastest, or where the fuzzer finds something within ``--fuzz`` seconds; one that takes
-ten times as long as its tests took is killed too. Results go to ``FOLDER/results.jsonl``, and a run goes on where an earlier
-one ended; ``--again --seconds 600`` judges the survivors with more of their tests.
+``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Texts of
+errors and annotations are not mutated. A mutant is killed if one of the tests that evaluate the expression fails (tests named
+after the file run first, then the fastest), if the fuzzer finds something within ``--fuzz`` seconds, or if the tests take ten
+times as long as without the mutant. Results are appended to ``FOLDER/results.jsonl``, and a run continues an earlier one;
+``--again --seconds 600`` runs more tests on the survivors.
 
-The map comes from a copy of the package in which each place to be mutated notes the test that is running when it is evaluated:
-``a < b`` is ``(_note(17) or (a < b))`` there. That costs the suite next to nothing, and sees processes that tests start.
+The map is made with a copy of the package in which each expression to be mutated records the running test when it is evaluated:
+``a < b`` is ``(_note(17) or (a < b))`` there. This costs hardly any time, and also covers processes that tests start.
 """
 
 from __future__ import annotations
@@ -46,14 +48,14 @@ ARITHMETIC = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one place in one file.
+    """A change of one expression in one file.
 
     Attributes:
-        file: below the package.
+        file: the path within the package.
         line: the first line of the change.
         start, end: the characters of the file that are replaced.
-        before, after: the text there, and the text in its place.
-        whole: the characters of the expression that the change is a part of.
+        before, after: the original and the new text.
+        whole: the characters of the whole expression.
     """
 
     file: str
@@ -72,7 +74,7 @@ class Mutant:
 
 
 def mutants(file: Path) -> Iterator[Mutant]:
-    """All mutants of a file."""
+    """Yields all mutants of a file."""
     text = file.read_text(encoding="utf-8")
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -114,13 +116,13 @@ def mutants(file: Path) -> Iterator[Mutant]:
 
 
 def _is_text(node: ast.BinOp) -> bool:
-    """Whether an operation joins texts, or types."""
+    """Whether an operation concatenates strings, or is a union of types."""
     return any(isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and isinstance(part.value, (str, type(None))))
                for part in ast.walk(node))
 
 
 def _code(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a file's functions that compute something: no annotations, no errors, no text."""
+    """Yields the nodes of a file's functions that can be mutated: no annotations, no errors, no texts."""
     seen: set[ast.AST] = set()
     for function in [part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef)]:
         bodies: list[ast.AST] = list(function.body)
@@ -142,7 +144,8 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def drawn(count: int, seed: int) -> list[Mutant]:
-    """Mutants, drawn from all places with equal chance; ``strict=`` of zip, which as an assert only guards, is left alone."""
+    """Returns mutants, drawn uniformly from all expressions, except ``strict=`` of zip, which is only a check like an
+    assert."""
     every = [mutant for part in PARTS for file in sorted((SOURCE / part).rglob("*.py")) for mutant in mutants(file)]
     random.Random(seed).shuffle(every)
     found: list[Mutant] = []
@@ -171,18 +174,18 @@ def note(number):
 
 builtins._note = note
 """
-"""``sitecustomize`` of the processes in which places are noted: a line for each place and test."""
+"""``sitecustomize`` of the processes that record expressions: writes a line for each expression and test."""
 FORGETS = """\
 import sitecustomize
 
 def pytest_runtest_logstart(nodeid, location):
     sitecustomize.seen.clear()
 """
-"""The plugin of pytest that begins a new test."""
+"""The pytest plugin that records the name of the running test."""
 
 
 def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
-    """Run the suite once, and note which tests evaluate which mutant's place and how long each takes."""
+    """Runs the suite once, and records which tests evaluate which mutant's expression and how long each test takes."""
     place, notes = folder / "noting", folder / "notes"
     for old in (place, notes):
         shutil.rmtree(old, ignore_errors=True)
@@ -205,7 +208,7 @@ def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
     for written in notes.iterdir():
         for line in written.read_text(encoding="utf-8").splitlines():
             number_text, _, test = line.partition(" ")
-            if test in times:  # and no test of a suite that a test runs
+            if test in times:  # excludes the tests of a suite that a test runs
                 tests[int(number_text)].add(test)
     found = {_key(mutant): sorted((times[test], test) for test in tests[number])
              for number, mutant in enumerate(chosen)}
@@ -213,7 +216,7 @@ def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
 
 
 def _noting(text: str, numbers: dict[tuple[int, int], list[int]]) -> str:
-    """The source of a file whose expressions at these characters note their numbers; inner ones are within outer ones."""
+    """Returns the source of a file in which the expressions at these characters record their numbers; they may be nested."""
     inserted = []
     for (start, end), noted in numbers.items():
         calls = " or ".join(f"_note({number})" for number in noted)
@@ -228,7 +231,7 @@ def _key(mutant: Mutant) -> str:
 
 
 def _times(file: Path) -> dict[str, float]:
-    """Seconds of each test, by its node id."""
+    """Returns the seconds of each test, by its node id."""
     from xml.etree import ElementTree
 
     return {f"{case.get('file')}::{case.get('name')}": float(case.get("time") or 0)
@@ -239,13 +242,13 @@ def _times(file: Path) -> dict[str, float]:
 
 
 START = 20.0
-"""Seconds that pytest takes before its first test."""
+"""The seconds that pytest takes before its first test."""
 Timed = list[tuple[float, str]]
-"""Tests with the seconds that each took, the fastest first."""
+"""Tests with their durations in seconds, the fastest first."""
 
 
 def judge(mutant: Mutant, tests: Timed, seconds: float, fuzz: float) -> dict[str, object]:
-    """What notices a mutant: one of the tests that evaluate its place, the fuzzer, or nothing."""
+    """Returns what detects a mutant: one of the tests that evaluate its expression, the fuzzer, or nothing."""
     place = Path(tempfile.mkdtemp(prefix="mutant-"))
     started = time.monotonic()
     try:
@@ -264,7 +267,7 @@ def judge(mutant: Mutant, tests: Timed, seconds: float, fuzz: float) -> dict[str
 
 
 def _copy(place: Path) -> None:
-    """Copy the project, without what is not in the repository."""
+    """Copies the files of the repository."""
     for name in ("src", "tests", "examples", "benchmarks", "docs"):
         shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml", "LICENSE"):
@@ -277,7 +280,7 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
-    """The test that fails, of those that together take so many seconds: the first ones, and for the second half others."""
+    """Runs tests that take ``seconds`` in total, the first ones and for the second half others; returns the one that fails."""
     chosen, total, others = [], 0.0, []
     for took, test in tests:
         if total < seconds / 2:
@@ -308,7 +311,7 @@ def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
 
 
 def _by_fuzzer(place: Path, seconds: float) -> str | None:
-    """The finding of the fuzzer."""
+    """Runs the fuzzer and returns its finding."""
     try:
         done = subprocess.run([sys.executable, "benchmarks/fuzz.py", str(seconds), "--seed", "900000", "--shrink", "0",
                                "--first", "--keep", str(place / "found")], cwd=place, env=_environment(place),
@@ -319,7 +322,7 @@ def _by_fuzzer(place: Path, seconds: float) -> str | None:
 
 
 def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: float, *, again: bool) -> int:
-    """Judge mutants, and print a summary; 1 where fewer than 90 % are killed."""
+    """Tests mutants, and prints a summary; returns 1 if fewer than 90 % are killed."""
     results = folder / "results.jsonl"
     tests = json.loads((folder / "map.json").read_text(encoding="utf-8"))
     known = {}
@@ -352,9 +355,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=40, help="that the tests of a mutant may take")
-    parser.add_argument("--fuzz", type=float, default=60, help="for the fuzzer, where the tests pass")
-    parser.add_argument("--again", action="store_true", help="judge those again that survived, with these tests and times")
+    parser.add_argument("--seconds", type=float, default=40, help="seconds for the tests of a mutant")
+    parser.add_argument("--fuzz", type=float, default=60, help="seconds for the fuzzer, if the tests pass")
+    parser.add_argument("--again", action="store_true", help="test survivors again, with these limits")
     args = parser.parse_args()
     chosen = drawn(args.count, args.seed)
     if args.what == "map":

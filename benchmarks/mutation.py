@@ -1,33 +1,34 @@
-"""Does the sanitizer see what a schedule can show? One wait, set, barrier or flag less, or in the wrong place, at a time.
+"""Checks the sanitizer with mutants: kernels in which one wait, set, barrier or flag is deleted or moved.
 
     python benchmarks/mutation.py SCRIPT.py [...] [--mutants 200] [--schedules 50] [--seconds S] [--seed 0]
 
-Each script runs once; its kernels, with the arguments of their first call, are then run as mutants: one synchronising op
-deleted, or moved past the op before or behind it. A mutant is *reported* if the sanitizer finds a hazard that the kernel itself
-does not have, or says that it hangs. What becomes of it otherwise is one of
+Each script runs once. The mutants of its kernels are then run with the arguments of their first call; in a mutant one
+synchronising op is deleted, or swapped with the op before or after it. A mutant is *reported* if the sanitizer finds a hazard
+that the original kernel does not have, or a deadlock. Independently, each mutant is classified by its behaviour. Some classes
+are justified by an argument, since the effect of the mutation cannot be simulated:
 
 ==========  ============================================================================================================
 wrong       its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
-on the way  under a schedule, other numbers are stored to global memory on the way; later stores cover them
-on chip     under a schedule, an op reads or writes other numbers on chip, which come to the same behind it
-launch 2    the same in a second launch on the cores as the first one left them, with events and flags that are still set
-piles up    each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
-            counter of a few for a flag
-twice       an event is set twice in a row as the kernel is written: an argument, since the chip has one bit for it
-scalar      one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
-            the op is issued, and a chip may take longer
-unchanged   what the op writes too early or too late, from the time that is named on, is what the bytes held before: an
-            argument, since any order leaves the same
-scratch     one of the two accesses is to an op's scratch: an argument, since no schedule takes apart what an op does inside
-inside      a gemm reads the first part of an operand behind a wait that comes too early, and in front of its wait for the
-            other; the hazard is gone where both waits stand in front of the gemm: an argument, since schedules let it read all
-            parts of an operand with the last
-same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
+on the way  under a schedule, other numbers are stored to global memory temporarily; later stores overwrite them
+on chip     under a schedule, an op reads or writes other numbers on chip, without an effect on the results
+launch 2    a second launch, which begins with the events and flags that the first one left set, is wrong
+piles up    each launch leaves an event or flag set once more; argument: the chip has one bit for an event, and a counter of
+            a few bits for a flag
+twice       an event is set twice in a row in program order; argument: the chip has one bit for an event
+scalar      one of the two accesses is by the scalar unit; argument: in every schedule the scalar unit accesses memory when
+            the op is issued, but a chip may take longer
+unchanged   the op that runs too early or too late writes the values that the bytes already have; argument: the result does
+            not depend on the order
+scratch     one of the two accesses is to an op's scratch; argument: schedules do not split an op into its internal steps
+inside      a gemm reads the first part of an operand after a wait that is too early, and before its wait for the other
+            operand; the hazard disappears if both waits are before the gemm; argument: in schedules a gemm reads all parts
+            of an operand at the time of the last
+same        every pipe has the same ops in the same order as in the original; argument: the behaviour is the same
 right       none of these
 ==========  ============================================================================================================
 
-All that is wrong must be reported, and of what is reported none may be *same* or *right*. The check without data has to find
-what the run does, and more only where it says that data decide: it goes both ways there, the run the way of its data.
+All wrong mutants must be reported, and no reported mutant may be *same* or *right*. The static check must find all hazards that
+the run finds. It may find more only if it says that they depend on data: it follows both sides of a branch, a run only one.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ WRONG = FATES[:4]
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel and what it was called with."""
+    """A kernel and the arguments of a call."""
 
     program: Program
     arguments: list[Any]
@@ -85,13 +86,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant.
+    """The result for a mutant.
 
     Attributes:
         fate: one of ``FATES``.
-        reported: the hazards that are new.
-        shown: the schedule that shows it wrong; empty where none does.
-        checked: whether the check without data finds that too, and nothing else, or says that other data decide it.
+        reported: the hazards that the original kernel does not have.
+        shown: the schedule under which the mutant is wrong; empty if there is none.
+        checked: whether the static check finds the same hazards, or says that the others depend on data.
     """
 
     fate: str
@@ -101,7 +102,8 @@ class Verdict:
 
 
 def calls_of(script: Path, most_blocks: int) -> list[Call]:
-    """The kernels that a script runs, each with its first arguments; with fewer blocks where blocks are alone."""
+    """Returns the kernels that a script runs, with the arguments of the first call; with fewer blocks if blocks are
+    independent."""
     found: list[Call] = []
     run = Program.run
 
@@ -121,15 +123,15 @@ def copies(values: Sequence[Any]) -> list[Any]:
 
 
 class Bench:
-    """A kernel's call, and what its arrays should hold behind it.
+    """A kernel's call, and the expected contents of its arrays after it.
 
     Args:
-        call: the call, whose arguments stay as they are.
+        call: the call; its arguments are not changed.
 
     Attributes:
-        launch: the kernel's own run.
-        known: the hazards that the kernel itself has.
-        queues: what each pipe of it does.
+        launch: the run of the original kernel.
+        known: the hazards of the original kernel.
+        queues: the ops of each pipe of the original kernel.
     """
 
     def __init__(self, call: Call) -> None:
@@ -145,20 +147,20 @@ class Bench:
         self._written_early = self._writes(call.program, "early")
 
     def run(self, program: Program) -> Launch:
-        """Run the kernel, or a mutant, with the call's arguments, in the program's order.
+        """Runs the kernel, or a mutant, with the call's arguments, in program order.
 
         Raises:
-            TileError: it hangs, or comes to a fault.
+            TileError: a deadlock or an invalid access.
         """
         return Launch(self._run(program, None, None))
 
     def right(self) -> bool:
-        """Whether the last run left what it should."""
+        """Whether the arrays have the expected contents after the last run."""
         return all(np.array_equal(self._arguments[number].reshape(-1).view("u1"), right.reshape(-1).view("u1"))
                    for number, right in zip(self._written, self._right, strict=True))
 
     def goes_wrong(self, program: Program, schedule: str | None = None, left: Left | None = None) -> bool:
-        """Whether a run leaves something else, or hangs."""
+        """Whether a run gives other results, or hangs."""
         try:
             self._run(program, schedule, left)
         except TileError:
@@ -166,22 +168,23 @@ class Bench:
         return not self.right()
 
     def writes_else(self, program: Program, schedule: str) -> str:
-        """Where a schedule writes other numbers than the kernel does, be it only for a while: ``on the way`` to global memory,
-        ``on chip``, or nowhere."""
+        """Returns where a schedule writes other numbers than the original kernel, also temporarily: ``on the way`` (global
+        memory), ``on chip``, or an empty string."""
         found = self._writes(program, schedule)
         other = {key[2] for key in {*found, *self._written_early} if found.get(key) != self._written_early.get(key)}
         return "on the way" if "gm" in other else "on chip" if other else ""
 
     def _writes(self, program: Program, schedule: str) -> dict[tuple[Any, str, str], list[int]]:
-        """What ops read and write, by core, pipe and memory: the same under each schedule where nothing is a race."""
+        """Returns the values that ops read and write, by core, pipe and memory; without races, they are equal under all
+        schedules."""
         found: dict[tuple[Any, str, str], list[int]] = {}
         self._run(program, schedule, None, lambda core, pipe, memory, tile: found.setdefault((core, pipe, memory), []).append(
             crc32(tile.tobytes())))
         return found
 
     def changes(self, program: Program, hazards: Sequence[Hazard]) -> bool:
-        """Whether an op that one of the hazards says writes in no order writes anything that was not there already, from the
-        time on that the hazard names."""
+        """Whether an op whose write is not ordered, according to one of the hazards, changes any byte from the time of the
+        hazard on."""
         writers = {site for hazard in hazards
                    for site in ([hazard.first] if hazard.kind in ("RAW", "WAW") else []) +
                    ([hazard.second] if hazard.kind in ("WAR", "WAW") and hazard.second is not None else [])}
@@ -202,13 +205,13 @@ class Bench:
 
 
 class Changes:
-    """An observer that looks whether some ops change what they write.
+    """An observer that checks whether the writes of some ops change the bytes.
 
     Args:
-        since: the ops by core and number, and how often each has run before it is looked at.
+        since: the ops by core and number, with the number of executions after which each is checked.
 
     Attributes:
-        seen: whether one did.
+        seen: whether an op changed a byte.
     """
 
     def __init__(self, since: Mapping[tuple[str, int], int]) -> None:
@@ -217,7 +220,7 @@ class Changes:
         self.seen = False
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Any], writes: Sequence[Any]) -> Any:
-        """Keep what is there."""
+        """Copies the bytes before the op."""
         since = self._since.get((record.core, record.number))
         if since is None:
             return None
@@ -226,14 +229,14 @@ class Changes:
         return [(array, array.copy()) for array in writes] if self._runs[place] > since else None
 
     def after(self, kept: Any) -> None:
-        """Compare."""
+        """Compares the bytes after the op with the copy."""
         self.seen = self.seen or any(array.tobytes() != old.tobytes() for array, old in kept or ())
 
 
 def queues(launch: Launch) -> list[Any]:
-    """What each pipe of each core does, in order, and behind how many steps of the scalar unit, which every pipe waits for.
+    """Returns the ops of each pipe of each core, in order, each with the number of earlier steps of the scalar unit.
 
-    Kernels in which these are equal do the same under every schedule.
+    Kernels with equal queues behave the same under every schedule, since every pipe waits for the scalar unit.
     """
     found = []
     program = launch.recorded.program
@@ -244,7 +247,7 @@ def queues(launch: Launch) -> list[Any]:
             for done in replay(records, stream, offsets):
                 slots = done.event[1:] if isinstance(done.event, tuple) else ()
                 for place, step in enumerate(launch.expansions[index].of(done.event)):
-                    pipe = max(step[1], 0)  # a barrier of all pipes is the scalar unit's
+                    pipe = max(step[1], 0)  # a barrier of all pipes belongs to the scalar unit
                     goal = len(pipes[step[2]]) if step[0] == JOIN else 0
                     pipes[pipe].append((replace(done.record, number=0), slots, done.gm, place, goal, len(pipes[0])))
             found.append(pipes)
@@ -252,12 +255,12 @@ def queues(launch: Launch) -> list[Any]:
 
 
 def sites(module: ModuleOp, kernel: str) -> list[Operation]:
-    """What synchronises in a kernel of a module, which may have several."""
+    """Returns the synchronising ops of one kernel of a module."""
     return [op for _, function in kernel_of(module, kernel)[1] for op in function.walk() if isinstance(op, SYNC)]
 
 
 def waiting_in_front(module: ModuleOp) -> ModuleOp:
-    """A module whose gemms wait for both of their operands before they read any."""
+    """Returns a module in which gemms wait for both operands before they read any."""
     made = module.clone()
     for op in [op for op in made.walk() if isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op))]:
         waits = [(event, number) for event, number in op.shared_events() if not event.sets and event not in op.HALVES]
@@ -271,7 +274,7 @@ def waiting_in_front(module: ModuleOp) -> ModuleOp:
 
 
 def mutated(module: ModuleOp, kernel: str, number: int, kind: str) -> ModuleOp | None:
-    """The module with one synchronising op of a kernel deleted or moved; None where it cannot be."""
+    """Returns the module with one synchronising op of a kernel deleted or moved; None if that is impossible."""
     made = module.clone()
     op = sites(made, kernel)[number]
     block = op.parent_block()
@@ -288,12 +291,12 @@ def mutated(module: ModuleOp, kernel: str, number: int, kind: str) -> ModuleOp |
 
 
 def count_set(left: Left) -> int:
-    """How many sets nobody has waited for."""
+    """Returns the number of sets without a wait."""
     return sum(sum(core.events.values()) + sum(core.flags.values()) for core in left.values())
 
 
 def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
-    """What the sanitizer and the schedules say of a mutant."""
+    """Runs a mutant with the sanitizer and under schedules, and returns its verdict."""
     call = bench.call
     program = Program(module, call.program.chip, entry=call.program.name)
     static = check(program, call.arguments, call.blocks)
@@ -346,7 +349,7 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
 
 
 def mutants(call: Call, most: int, seed: int) -> Iterator[tuple[int, str, ModuleOp]]:
-    """Mutants of a kernel in random order: the op's number, what was done to it, and the module."""
+    """Yields the mutants of a kernel in random order: the number of the op, the kind of mutation, and the module."""
     every = [(number, kind) for number in range(len(sites(call.program.module, call.program.name))) for kind in KINDS]
     random.Random(seed).shuffle(every)
     for number, kind in every[:most]:
@@ -360,8 +363,8 @@ def main() -> int:
     parser.add_argument("scripts", nargs="+", type=Path)
     parser.add_argument("--mutants", type=int, default=200, help="mutants of each kernel at most (default 200)")
     parser.add_argument("--schedules", type=int, default=50, help="random schedules of each mutant (default 50)")
-    parser.add_argument("--blocks", type=int, default=2, help="blocks that run of each kernel (default 2)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="take no further mutants of a script after so long")
+    parser.add_argument("--blocks", type=int, default=2, help="number of blocks to run of each kernel (default 2)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="time limit for the mutants of a script")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     schedules = ["late", "early", *(f"random:{seed}" for seed in range(options.schedules))]
@@ -376,7 +379,7 @@ def main() -> int:
                 print(f"{script}: {call.program.name} does not run on {call.blocks} blocks: {error.message}")
                 continue
             hazards: list[Hazard] = bench.launch.hazards
-            tried = schedules if hazards else schedules[:6]  # a race of the kernel itself may show in one of them alone
+            tried = schedules if hazards else schedules[:6]  # only some schedules may expose a race of the original kernel
             unstable = [schedule for schedule in tried if bench.goes_wrong(call.program, schedule)]
             if unstable or hazards:
                 first = str(hazards[0]) if hazards else "no hazard"

@@ -1,10 +1,11 @@
-"""What the compiler emits for every example and ladder step, before and after a change: HIVM text, waits, bytes, modelled time.
+"""Compares the compiler's output before and after a change for every example and ladder step: HIVM text, waits, bytes, modelled
+time.
 
     python benchmarks/outputs.py write FOLDER            # FOLDER/NAME.mlir of each kernel, and FOLDER/figures.json
-    python benchmarks/outputs.py compare BEFORE AFTER    # prints each kernel that differs; ends with 1 where one is worse
+    python benchmarks/outputs.py compare BEFORE AFTER    # prints each kernel that differs; ends with 1 if one is worse
 
-A kernel is worse where it has more waits or barriers, takes more bytes of a memory, or is slower by more than 0.05 %. ``write``
-also prints the processor time that it took, every kernel being compiled without the cache.
+A kernel is worse if it has more waits or barriers, uses more bytes of a memory, or is slower by more than 0.05 %. ``write``
+also prints the processor time for compiling every kernel without the cache.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 WAITS = re.compile(r"hivm\.hir\.(wait_flag|pipe_barrier|sync_block_wait|sync_block\b)")
 SLOWER = 1.0005
-"""Factor of the modelled time from which on a kernel is slower: what rounding of the printed times leaves."""
+"""The factor of the modelled time above which a kernel is slower; it allows for the rounding of printed times."""
 
 
 def kernels() -> Iterator[tuple[str, Any, Any]]:
-    """Name, kernel and launch of every kernel of the examples and of every step of the ladders at its large sizes."""
+    """Yields name, kernel and launch of every kernel of the examples and of every step of the ladders at its large sizes."""
     sys.path.insert(0, str(EXAMPLES))
     import ladders
 
@@ -51,7 +52,7 @@ def kernels() -> Iterator[tuple[str, Any, Any]]:
 
 
 def write(folder: Path) -> None:
-    """Write the text of each kernel and a table of their figures."""
+    """Writes the text of each kernel and a table of their figures."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {}
     for name, kernel, launch in kernels():
@@ -67,7 +68,7 @@ def write(folder: Path) -> None:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print what differs between two folders, and return 1 where a kernel is worse or missing."""
+    """Prints the differences between two folders, and returns 1 if a kernel is worse or missing."""
     old, new = (json.loads((folder / "figures.json").read_text(encoding="utf-8")) for folder in (before, after))
     worse = sorted(old.keys() - new.keys())
     for name in worse:

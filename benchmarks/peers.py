@@ -1,4 +1,4 @@
-"""Other interpreters of tile languages, where they are installed: Triton's, and Pallas' for TPUs."""
+"""Benchmarks of other interpreters of tile languages, if they are installed: Triton's, and Pallas' for TPUs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Work = Callable[..., Callable[[], object]]
 
 @dataclass(frozen=True)
 class Peer:
-    """One interpreter: takes the inputs, gives what is timed; None with the reason where it is not installed.
+    """One interpreter: a function from the inputs to the call that is timed; None with the reason if it is not installed.
 
     Attributes:
-        finds_races: whether it can look for races.
-        races: the same while it does.
+        finds_races: whether it can detect races.
+        races: the same function with race detection.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Peer:
 
 
 def of(benchmark: str) -> Iterator[Peer]:
-    """The peers that have this benchmark."""
+    """Returns the peers that implement a benchmark."""
     known = (("Triton interpreter", ("triton", "torch"), TRITON), ("Pallas InterpretParams", ("jax",), PALLAS))
     for name, needs, works in known:
         if benchmark in works:

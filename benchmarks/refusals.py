@@ -1,11 +1,12 @@
-"""What optimisations refuse in kernels, what that costs, and what the edit wins with which they do not.
+"""Lists refused optimisations of kernels, their cost, and the gain of the edits that they suggest.
 
-``python benchmarks/refusals.py FILE...`` runs scripts and takes the kernels that they call; without any, those of ``examples/``
-and the steps of its ladders. Each refusal names a line and an edit. Of all of them a sample is taken, as even over the
-optimisations as there are, and by chance within each (``--seed``). Where the edit is data, it is made: the kernel is compiled,
-its values are compared with those of the kernel as it was, and it is timed. Where that does not do it, the factory's numbers
-are changed until the refusal is gone. What is left has to be written differently by its author; the table says what a refusal
-costs at most all the same, by a launch that is timed again without what stays because of it.
+``python benchmarks/refusals.py FILE...`` runs scripts and examines the kernels that they call; the default are the scripts of
+``examples/`` and the steps of its ladders. Each refusal names a line and an edit. A sample of the refusals is drawn,
+distributed evenly over the optimisations, at random within each (``--seed``). If a tool can make the edit, it is made: the
+kernel is compiled, its values are compared with those of the original kernel, and it is timed. If this edit does not remove the
+refusal, the parameters of the factory are varied until it is gone. The remaining kernels would have to be rewritten by their
+author; for all refusals, the table has an upper bound of the cost: the launch is timed again without the operations that the
+optimisation would remove.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SAMPLE = 30
 
 @dataclass(frozen=True)
 class Refused:
-    """A refusal, and in which kernel."""
+    """A refusal, and its kernel."""
 
     script: Path
     kernel: JITKernel
@@ -44,7 +45,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Edited:
-    """An edit that was made: what it is, microseconds before and behind, and whether the refusal is gone."""
+    """An edit that was made: its text, microseconds before and after, and whether the refusal is gone."""
 
     text: str
     before: float
@@ -53,7 +54,7 @@ class Edited:
 
 
 def refusals(scripts: Sequence[Path]) -> Iterator[Refused]:
-    """Every refusal of the kernels that scripts call; of one line by one optimisation the first."""
+    """Returns the refusals of the kernels that scripts call; only the first for each line and optimisation."""
     seen: set[tuple[object, ...]] = set()
     for script in scripts:
         for kernel in _called(script):
@@ -65,7 +66,7 @@ def refusals(scripts: Sequence[Path]) -> Iterator[Refused]:
 
 
 def _called(script: Path) -> list[JITKernel]:
-    """The kernels that a script calls when it is run."""
+    """Returns the kernels that a script calls when it is run."""
     found: list[JITKernel] = []
     call = JITKernel.__call__
 
@@ -83,14 +84,14 @@ def _called(script: Path) -> list[JITKernel]:
             runpy.run_path(str(script), run_name="__main__")
     finally:
         sys.path.remove(str(script.parent))
-        for name in set(sys.modules) - before:  # what lies beside one script is of another name beside the next
+        for name in set(sys.modules) - before:  # the next script may import another module of the same name from its folder
             if Path(getattr(sys.modules[name], "__file__", None) or "").parent == script.parent:
                 del sys.modules[name]
     return found
 
 
 def sampled(found: Sequence[Refused], count: int, seed: int = 0) -> list[Refused]:
-    """So many refusals, of each optimisation in turn, and of one optimisation by chance."""
+    """Returns ``count`` refusals: from each optimisation in turn, at random within an optimisation."""
     kinds: dict[str, list[Refused]] = defaultdict(list)
     for one in random.Random(seed).sample(list(found), len(found)):
         kinds[one.remark.about].append(one)
@@ -101,8 +102,8 @@ def sampled(found: Sequence[Refused], count: int, seed: int = 0) -> list[Refused
 
 
 def edited(one: Refused) -> Edited | None:
-    """The edit with which the kernel is fastest, of those with which the refusal is gone, or else of those that it has as data;
-    None where there is none that computes the same."""
+    """Returns the fastest edit that removes the refusal, or else the fastest edit that a tool can make; None if no edit
+    computes the same values."""
     before, source = time_of(one.kernel), one.kernel.explain().source
     if before is None or source is None:
         return None
@@ -121,7 +122,7 @@ def edited(one: Refused) -> Edited | None:
 
 
 def table(scripts: Sequence[Path], count: int, seed: int = 0) -> Iterator[str]:
-    """The lines of the table, in Markdown, as they are found."""
+    """Yields the lines of the table, in Markdown, as they are found."""
     found = list(refusals(scripts))
     lacking = [one for one in found if one.remark.place is None or not one.remark.edit]
     where = len({one.script for one in found})
@@ -130,7 +131,7 @@ def table(scripts: Sequence[Path], count: int, seed: int = 0) -> Iterator[str]:
     free = sum(cost is not None and cost.nothing for cost in costs)
     yield f"{free} cost nothing, {sum(cost is not None and not cost.nothing for cost in costs)} may cost something"
     yield ""
-    yield "| kernel | line | optimisation | refused | costs at most us | the edit | made | us before | us behind |"
+    yield "| kernel | line | optimisation | refused | cost at most, us | suggested edit | edit made | us before | us after |"
     yield "|---|---:|---|---|---:|---|---|---:|---:|"
     for one in sampled(found, count, seed):
         tried, cost = edited(one), one.kernel.explain().costs.get(one.remark)
@@ -144,10 +145,10 @@ def table(scripts: Sequence[Path], count: int, seed: int = 0) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Refusals of optimisations, and what their edits win.")
+    parser = argparse.ArgumentParser(description="Refused optimisations, and the gain of the suggested edits.")
     parser.add_argument("scripts", nargs="*", type=Path, help="default: examples/ and its ladders")
     parser.add_argument("--count", type=int, default=SAMPLE, help=f"refusals in the table; default {SAMPLE}")
-    parser.add_argument("--seed", type=int, default=0, help="which ones; default 0")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample; default 0")
     options = parser.parse_args(argv)
     usual = [*sorted(EXAMPLES.glob("*.py")), *sorted(EXAMPLES.glob("*/step*.py"))]
     for line in table([script.resolve() for script in options.scripts] or usual, options.count, options.seed):

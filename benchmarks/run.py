@@ -1,25 +1,29 @@
-"""How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
+"""Measures the speed of the simulation, compared with hand-written NumPy and the interpreters of other tile languages.
 
     python benchmarks/run.py [--only gemm,linear,w4a8,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,
                              compile,text] [--json FILE] [--repeat 5]
 
-Every figure is the median of the repeats on one BLAS thread; a kernel beside NumPy runs its blocks on one thread, too, and in
-turns with it. Ours, NumPy and the peers are measured alike, in time of the processor, of all threads of the process; where the
-question is what threads win, in ``jobs`` and ``threads``, and in ``import`` and ``text``, it is time that passes. The column
-that counts is the ratio to NumPy in the same run, since a machine's speed cancels there. NumPy does the same tiles in the same
-order by hand, and no more. Triton's interpreter and Pallas' TPU interpreter are measured where they are installed.
-``sanitize`` has each kernel at two sizes without and with the sanitizer, and the ratio of the two; beside it what
-``detect_races`` costs in Pallas. ``scalar`` is a convolution as loops over single elements, whose first call is told too, as
-it is the one that one waits for. ``sizes`` has each kernel from 512 to 8192 rows, a process each: the ratio to NumPy, the time
-for a unit of work beside that at the least size, and the peak of the memory. ``jobs`` has each kernel by one thread and by
-two, values, cycles and hazards, of each the call that took the least time. Beside the ratio stand how long a processor worked
-on the busier of the two threads, to the time of one alone, which is less where a thread waits for the other; what the machine
-has room for, two processes that do the same in NumPy by hand at once, to one after the other; and the share of the time in
-which the caller had no processor since other programs had them all (Linux tells it), which should be none.
-``threads`` has two calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has a
-product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
-final module takes and its ratio to that in the smallest. ``text`` reads, verifies and writes 10 000 ops of HIVM, and as many
-of arith and memref, these beside xDSL's own parser, verifier and printer.
+Every figure is the median of the repeats with one BLAS thread. A kernel that is compared with NumPy runs its blocks on one
+thread, and its calls alternate with NumPy's. The time is the processor time of all threads of the process; ``jobs``,
+``threads``, ``import`` and ``text`` measure wall-clock time. The relevant column is the ratio to NumPy in the same run, which
+does not depend on the speed of the machine. The NumPy code computes the same tiles in the same order. Triton's interpreter and
+Pallas' TPU interpreter are measured if they are installed.
+
+- ``sanitize``: each kernel at two sizes without and with the sanitizer, and the ratio of both; for Pallas, without and with
+  ``detect_races``.
+- ``scalar``: a convolution as loops over single elements, with the time of the first call, which includes preparation.
+- ``sizes``: each kernel from 512 to 8192 rows, each in its own process: the ratio to NumPy, the time per unit of work relative
+  to that at the smallest size, and the peak memory.
+- ``jobs``: each kernel with one thread and with two, with values, cycles and hazards; the fastest call of each. A note has
+  three figures: the processor time of the busier one of the two threads, relative to that of one thread alone (it is small if
+  the threads wait for each other); the time of two processes that run the NumPy code at once, relative to running them in turn,
+  as a reference for the machine; and the share of the time in which other programs occupied all processors (on Linux), which
+  should be 0.
+- ``threads``: two calls of one kernel, in turn and with two threads, and the ratio of both.
+- ``compile``: a product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time for
+  an op of the final module and its ratio to that of the smallest kernel.
+- ``text``: reads, verifies and writes 10 000 ops of HIVM, and as many of arith and memref, the latter also with xDSL's own
+  parser, verifier and printer.
 """
 
 from __future__ import annotations
@@ -53,16 +57,16 @@ import sizes
 BENCHMARKS = ("gemm", "linear", "w4a8", "softmax", "rms_norm", "flash", "scalar", "sizes", "sanitize", "jobs", "threads",
               "import", "compile", "text")
 SIZES = (1024, 4096)
-"""Sizes at which the sanitizer is measured; all else is measured at the first."""
+"""Sizes at which the sanitizer is measured; the other benchmarks use the first."""
 CHANNELS = 64
-"""Of the convolution."""
+"""The size of the convolution."""
 JOBS = (2048, 4096)
 """Sizes at which one thread is compared with two."""
 OPS = (500, 1000, 2000, 5000)
 """Operations of the unrolled kernels whose compilation is timed."""
 DEVELOPER = "developer"
-"""What ``--only`` takes besides. It is about the kernels, not the simulation: cycles of the Developer and the Expert version of
-each, in a table of its own."""
+"""A further value of ``--only``, which measures the kernels and not the simulation: it prints a table with the cycles of the
+Developer and the Expert version of each."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class Row:
     """One line of the table.
 
     Attributes:
-        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; of ``threads`` to the calls in turn; of
-            ``compile`` the time an op takes to that in the smallest kernel; 0 where there is nothing to compare with.
+        ratio: to NumPy in the same benchmark; for ``sanitize`` to the run without the sanitizer; for ``threads`` to the calls
+            in turn; for ``compile`` the time per op relative to that in the smallest kernel; 0 if there is no reference.
     """
 
     benchmark: str
@@ -82,7 +86,7 @@ class Row:
 
 
 def median(work: Callable[[], object], repeat: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Milliseconds of a call, the median of several after one that does not count."""
+    """Returns the milliseconds of a call: the median of several calls after a warm-up call."""
     work()
     times = []
     for _ in range(repeat):
@@ -93,7 +97,7 @@ def median(work: Callable[[], object], repeat: int, clock: Callable[[], float] =
 
 
 def in_turns(works: Sequence[Callable[[], object]], repeat: int) -> list[float]:
-    """Milliseconds of the processor of calls in turns, of each the median after one that does not count."""
+    """Calls functions alternately, and returns the median processor time of each in milliseconds, after a warm-up call."""
     times: list[list[float]] = [[] for _ in works]
     for number in range(repeat + 1):
         for work, kept in zip(works, times, strict=True):
@@ -106,7 +110,7 @@ def in_turns(works: Sequence[Callable[[], object]], repeat: int) -> list[float]:
 
 @contextmanager
 def threads_for_blocks(count: int) -> Iterator[None]:
-    """Blocks of a launch run by so many threads."""
+    """Context in which the blocks of a launch run on ``count`` threads."""
     before = os.environ.get("TILELANG_NPU_JOBS")
     os.environ["TILELANG_NPU_JOBS"] = str(count)
     try:
@@ -119,7 +123,7 @@ def threads_for_blocks(count: int) -> Iterator[None]:
 
 
 def compared(name: str, repeat: int) -> Iterator[Row]:
-    """A kernel of ours, of NumPy, and of the peers that are installed."""
+    """Yields the rows of a kernel: this package, NumPy, and the installed peers."""
     case = kernels.CASES[name]
     inputs = case.inputs(np.random.default_rng(0), SIZES[0])
     with threadpool_limits(1, "blas"), threads_for_blocks(1):
@@ -153,7 +157,7 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
 
 
 def growing() -> Iterator[Row]:
-    """Each kernel at all sizes, with cycles and hazards."""
+    """Yields the rows of each kernel at all sizes, with cycles and hazards."""
     for name, case in kernels.CASES.items():
         first = 0.0
         for size in sizes.SIZES:
@@ -191,7 +195,7 @@ def scalar(repeat: int) -> Iterator[Row]:
 
 
 def jobs(repeat: int) -> Iterator[Row]:
-    """Each kernel by one thread and by two, beside two programs of NumPy by hand."""
+    """Yields the rows of each kernel with one thread and with two; for reference, two processes run the NumPy code."""
 
     def by(count: int, kernel: Any, inputs: tuple[Any, ...]) -> None:
         with threads_for_blocks(count):
@@ -203,17 +207,17 @@ def jobs(repeat: int) -> Iterator[Row]:
             kernel, inputs = case.kernel(size), case.inputs(np.random.default_rng(0), size)
             one, two = _least_of([partial(by, count, kernel, inputs) for count in (1, 2)], repeat)
             del inputs
-            alone, beside = copies.measured(name, size, repeat)
+            alone, at_once = copies.measured(name, size, repeat)
             others = max(call.waited / call.wall for call in (one, two))
             yield Row("jobs", f"{name} {size}", one.wall, 1.0)
             yield Row("jobs", "  by two threads", two.wall, two.wall / one.wall,
                       f"{two.busiest / one.busiest:.2f} by the processors' time; "
-                      f"two programs of NumPy {beside / alone / 2:.2f}; {others:.0%} lost to others")
+                      f"two programs of NumPy {at_once / alone / 2:.2f}; {others:.0%} lost to others")
 
 
 def _least_of(works: Sequence[Callable[[], object]], repeat: int) -> list[copies.Took]:
-    """Of works in turns, of each the call that took the least time; short ones are called for a second."""
-    for _ in range(2):  # the second call of a small launch is when it is seen which blocks run as one
+    """Calls functions alternately, at least ``repeat`` times and for a second, and returns the fastest call of each."""
+    for _ in range(2):  # a small launch finds its batches of blocks in the second call
         for work in works:
             work()
     found: list[list[copies.Took]] = [[] for _ in works]
@@ -225,7 +229,7 @@ def _least_of(works: Sequence[Callable[[], object]], repeat: int) -> list[copies
 
 
 def sanitizing(repeat: int) -> Iterator[Row]:
-    """What the sanitizer adds to a run that is timed, as ``sanitize=True`` does it."""
+    """Yields the rows of kernels without and with ``sanitize=True``."""
     for name, case in kernels.CASES.items():
         for size in SIZES:
             inputs = case.inputs(np.random.default_rng(0), size)
@@ -250,21 +254,21 @@ def _called(kernel: Any, inputs: tuple[Any, ...], *, sanitize: bool) -> Callable
 
 
 def _pair(name: str, plain: Callable[[], object], sanitized: Callable[[], object], repeat: int) -> Iterator[Row]:
-    """The rows of a run without and with the sanitizer."""
-    without, beside = _least(plain, sanitized, repeat, time.process_time)
+    """Yields the rows of a run without and with the sanitizer."""
+    without, checked = _least(plain, sanitized, repeat, time.process_time)
     yield Row("sanitize", name, without, 1.0)
-    yield Row("sanitize", "  and races", beside, beside / without)
+    yield Row("sanitize", "  and races", checked, checked / without)
 
 
 def threading(repeat: int) -> Iterator[Row]:
-    """Two calls of one kernel on inputs of their own, one after the other and at the same time."""
+    """Yields the rows of two calls of one kernel on different inputs, one after the other and at the same time."""
     factors = [np.random.default_rng(number).standard_normal((512, 512), np.float32) for number in range(2)]
     with ThreadPoolExecutor(2) as pool:
         with threadpool_limits(1, "blas"):
             given = [(factor,) for factor in factors]
             serial, parallel = _least(partial(_in_turn, _products, given), partial(_at_once, _products, given, pool), repeat)
         yield Row("threads", "NumPy's products, twice 30", serial, 1.0)
-        yield Row("threads", "  by two threads", parallel, parallel / serial, "what the machine has room for")
+        yield Row("threads", "  by two threads", parallel, parallel / serial, "reference for the machine")
         for name, case in kernels.CASES.items():
             kernel = case.kernel(SIZES[0])
             inputs = [case.inputs(np.random.default_rng(number), SIZES[0]) for number in range(2)]
@@ -288,12 +292,12 @@ def _at_once(kernel: Any, inputs: list[tuple[Any, ...]], pool: ThreadPoolExecuto
         done.result()
 
 
-def _least(plain: Callable[[], object], beside: Callable[[], object], repeat: int,
+def _least(first: Callable[[], object], second: Callable[[], object], repeat: int,
            clock: Callable[[], float] = time.perf_counter) -> tuple[float, float]:
-    """Milliseconds of both in turn, so that what else the machine does falls on both alike; of each the least."""
+    """Calls both functions alternately, so that other load affects both alike; returns the least milliseconds of each."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(repeat + 1):
-        for work, kept in zip((plain, beside), times, strict=True):
+        for work, kept in zip((first, second), times, strict=True):
             start = clock()
             work()
             if number:
@@ -302,7 +306,7 @@ def _least(plain: Callable[[], object], beside: Callable[[], object], repeat: in
 
 
 def importing(repeat: int) -> Iterator[Row]:
-    """What ``import tilelang_npu`` costs above ``import numpy``, each the least of several fresh interpreters."""
+    """Yields the times of ``import numpy`` and ``import tilelang_npu``, each the least of several fresh interpreters."""
 
     def seconds(statement: str) -> float:
         program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
@@ -318,8 +322,8 @@ def importing(repeat: int) -> Iterator[Row]:
 
 
 def compiling(repeat: int) -> Iterator[Row]:
-    """From the factory's call to a kernel ready to run, with everything imported, in time of the processor: lowered anew, and
-    from the cache; then how the time grows with the ops.
+    """Yields the processor times from the factory's call to a kernel that is ready to run, without imports: compiled, and from
+    the cache; then the times of kernels with more and more ops.
     """
     import tilelang_npu
     from tilelang_npu.runtime.cache import entries
@@ -352,7 +356,7 @@ def compiling(repeat: int) -> Iterator[Row]:
 
 
 def _tuned(repeat: int) -> Row:
-    """What each of 50 tilings costs that are compiled one after the other, as a tuner does."""
+    """Yields the time for each of 50 tilings that are compiled one after the other, as a tuner does."""
     from tilelang_npu.runtime.cache import entries
 
     def all_of_them() -> None:
@@ -370,7 +374,7 @@ TEXT_OPS = 10_000
 
 
 def texts(repeat: int) -> Iterator[Row]:
-    """Reading with verification, and writing."""
+    """Yields the times of reading with verification, and of writing."""
     from io import StringIO
 
     from xdsl.dialects.builtin import ModuleOp
@@ -406,7 +410,7 @@ def texts(repeat: int) -> Iterator[Row]:
 
 
 def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
-    """All lines, as they are measured."""
+    """Yields all rows as they are measured."""
     for name in chosen:
         if name == "sanitize":
             yield from sanitizing(repeat)
@@ -431,7 +435,7 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default=",".join(BENCHMARKS), help="comma-separated; default all: %(default)s")
-    parser.add_argument("--json", metavar="FILE", help="write the figures too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
     chosen = args.only.split(",")

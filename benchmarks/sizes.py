@@ -1,9 +1,9 @@
-"""Time and peak memory of one of the kernels at one size, in a process of its own, whose memory is nobody else's.
+"""Measures time and peak memory of one kernel at one size, in a separate process.
 
     python benchmarks/sizes.py gemm 2048
 
-Prints both as JSON; ``run.py --only sizes`` asks for all kernels at all sizes. The peak is that of the whole process while
-the kernel runs, from the inputs on, with cycles and hazards; Linux tells it.
+Prints both as JSON; ``run.py --only sizes`` runs it for all kernels at all sizes. The peak is that of the whole process from
+the creation of the inputs to the end of the run, with cycles and hazards (on Linux).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import kernels
 
-os.environ["TILELANG_NPU_JOBS"] = "1"  # the processor's time of several threads is a sum
+os.environ["TILELANG_NPU_JOBS"] = "1"  # processor time sums over threads
 SIZES = (512, 1024, 2048, 4096, 8192)
 LONG = 5.0
-"""Seconds of calls behind which there is no further one."""
+"""The seconds of measured calls after which no further call is made."""
 MIB = 1 << 20
 
 
 def least(work: Callable[[], object]) -> float:
-    """Milliseconds of the processor for a call: of the least of three behind a first one, where they are short."""
+    """Returns the processor time of a call in milliseconds: the least of up to three short calls after a warm-up call."""
     times: list[float] = []
     while len(times) < 4 and sum(times) < LONG:
         start = time.process_time()
@@ -40,18 +40,19 @@ def least(work: Callable[[], object]) -> float:
 
 
 def forget_peak() -> None:
-    """Let the system count the peak from here on."""
+    """Resets the system's peak memory of this process."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak() -> float:
-    """The most MiB that the process has held since."""
+    """Returns the peak memory in MiB since ``forget_peak``."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 def measured(name: str, size: int) -> dict[str, float]:
-    """Milliseconds of a run with cycles and hazards, and of NumPy by hand; MiB of the peak and of the inputs."""
+    """Returns the milliseconds of a run with cycles and hazards and of the NumPy code, and the MiB of the peak and of the
+    inputs."""
     case = kernels.CASES[name]
     inputs, kernel = case.inputs(np.random.default_rng(0), size), case.kernel(size)
 

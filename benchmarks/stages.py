@@ -1,6 +1,6 @@
-"""Whether ``opt -p`` of a stage's text does what a compilation does, for every kernel of the examples and of the ladders.
+"""Compares ``opt -p`` on the text of each stage with the compilation, for every kernel of the examples and of the ladders.
 
-    python benchmarks/stages.py [NAME ...]    # prints each stage that differs; ends with 1 where there is one
+    python benchmarks/stages.py [NAME ...]    # prints each stage that differs; exits with 1 if there is one
 
 For each stage of each kernel, the text of the stage before it is parsed, the pass that ``kernel.pipeline(stage)`` names is
 applied, and the printed module is compared with ``kernel.mlir(stage)``. Names are files or folders of examples.
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def kernels(names: list[str]) -> Iterator[tuple[str, Any]]:
-    """Name and kernel of every kernel of the examples, and of every step of the ladders at its large sizes."""
+    """Yields name and kernel of every kernel of the examples, and of every step of the ladders at its large sizes."""
     sys.path.insert(0, str(EXAMPLES))
     import ladders
 
@@ -45,7 +45,7 @@ def kernels(names: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def differing_stages(kernel: Any) -> list[str]:
-    """The stages whose text another text-to-text run of their pass does not give."""
+    """Returns the stages whose text differs from the result of running the pass on the text of the previous stage."""
     from tilelang_npu.dialects import tile
     from tilelang_npu.dialects.context import make_context
     from tilelang_npu.dialects.text import parse_module, print_module
@@ -53,7 +53,7 @@ def differing_stages(kernel: Any) -> list[str]:
 
     found = []
     stages = kernel.stages()
-    locations = tile.SCHEDULE in kernel.mlir("tile")  # only the locations say which statements an author's schedule is of
+    locations = tile.SCHEDULE in kernel.mlir("tile")  # an author's schedule refers to statements by their locations
     for before, stage in zip(stages, stages[1:], strict=False):
         module = parse_module(kernel.mlir(before, locations=locations))
         for one in passes_of_text(kernel.pipeline(stage)):

@@ -1,13 +1,13 @@
-"""Block sizes written by hand against those that tuning finds: of each example, and of the last step of each ladder.
+"""Compares the hand-written parameters of each example, and of the last step of each ladder, with those that tuning finds.
 
     python benchmarks/tuned.py [--only matmul,gemm,...]
 
-The numbers of a factory that have defaults (tiles, stages, parts) are halved and doubled, one or two at a time, and each
-configuration is timed without values: examples at the first of their sizes and, where those are small beside real work, at one
-of ``LONG`` too; ladders at all large ones. A row for each: the time
-by hand, the tuned one, and the numbers with which it is faster. Tiles that fit only in strips (``split-tiles``) are left out:
-they would be another kernel. Numbers by hand are beaten where others are faster by
-a hundredth at one size and slower at none; the command fails then. The figures are the same in every run.
+The numeric parameters of a factory that have defaults (tiles, stages, parts) are halved and doubled, one or two at a time, and
+each configuration is timed without values: examples at their first size and, if that is small for real workloads, also at a
+size of ``LONG``; ladders at all large sizes. Each row has the time of the hand-written parameters, the tuned time, and the
+parameters that are faster. Tiles that fit only in strips (``split-tiles``) are excluded, since they would be another kernel.
+The command fails if other parameters are faster by a hundredth at one size and slower at none. The figures are the same in
+every run.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ from tilelang_npu import AutoTuner, TileError
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAST = 0.01
-"""By what share a configuration is faster to count."""
+"""The relative gain from which on a configuration is faster."""
 GIVEN = ("cores", "blocks")
-"""Numbers of the chip: as many blocks as it has cores."""
+"""Parameters that are not tuned: the number of blocks is the chip's number of cores."""
 
 LONG = {"gemm": (4096, 4096, 4096), "gemm_expert": (4096, 4096, 4096), "causal_attention": (8, 4096, 128),
         "causal_attention_expert": (8, 4096, 128), "flash_attention": (4096, 4096, 128),
         "flash_attention_expert": (4096, 4096, 128), "multi_head_attention": (8, 4096, 4096)}
-"""Sizes at which examples are timed beside their first: what is faster at that one alone may be slower in real work."""
+"""Further sizes at which examples are timed: parameters that are faster at the first size alone may be slower in real
+workloads."""
 PATIENCE = 3600.0
-"""Seconds of the host for a configuration: what is tried must not depend on what else the machine does."""
+"""Time limit in seconds for a configuration; it is high, so that the result does not depend on other load of the machine."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel with numbers by hand.
+    """A kernel with hand-written parameters.
 
     Attributes:
-        name: the example's or the ladder's.
-        factory: makes it.
+        name: the name of the example or of the ladder.
+        factory: its factory.
         sizes: arguments of the factory, at each of which a configuration is timed.
-        check: raises where kernels of a factory give other values: a number may be part of a format.
+        check: raises an error if kernels of a factory give other values, since a parameter may be part of a data format.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Entry:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """What is tuned, with the value by hand."""
+        """The tuned parameters, with their hand-written values."""
         parameters = inspect.signature(self.factory).parameters.values()
         given = {name for size in self.sizes for name in size}
         return {one.name: one.default for one in parameters
@@ -76,14 +77,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Compared:
-    """What tuning found.
+    """The result of tuning.
 
     Attributes:
-        by_hand: microseconds at each size.
-        best: those of the fastest configuration that is slower at no size; the same where there is none.
-        numbers: what is different in it.
-        tried: configurations that fit the chip.
-        refused: those that do not.
+        by_hand: microseconds at each size with the hand-written parameters.
+        best: microseconds of the fastest configuration that is slower at no size; ``by_hand`` if there is none.
+        numbers: the parameters of this configuration that differ.
+        tried: the number of configurations that fit the chip.
+        refused: the number of those that do not.
     """
 
     entry: Entry
@@ -95,7 +96,7 @@ class Compared:
 
     @property
     def gain(self) -> float:
-        """The largest share that is won at a size."""
+        """The largest relative gain at a size."""
         return max(1 - best / hand for best, hand in zip(self.best, self.by_hand, strict=True))
 
     @property
@@ -104,7 +105,7 @@ class Compared:
 
 
 def space(numbers: Mapping[str, int]) -> list[dict[str, int]]:
-    """The numbers by hand first, then all with one or two of them halved or doubled."""
+    """Yields the hand-written parameters, then all configurations with one or two of them halved or doubled."""
     near = {name: [half for half in (value // 2, 2 * value) if half] for name, value in numbers.items()}
     found = [dict(numbers)]
     for count in (1, 2):
@@ -115,7 +116,7 @@ def space(numbers: Mapping[str, int]) -> list[dict[str, int]]:
 
 
 def compare(entry: Entry) -> Compared | None:
-    """Time all configurations of an entry; nothing where what data say decides how long it takes, or nothing can be tuned."""
+    """Times all configurations of an entry; returns None if the time depends on data, or if nothing can be tuned."""
     configs = space(entry.numbers)
     if len(configs) == 1 or entry.factory(**entry.sizes[0]).trace() is None:
         return None
@@ -145,7 +146,7 @@ def _right(entry: Entry, config: Mapping[str, int]) -> bool:
 
 
 def _as_by_hand(names: Mapping[str, Any], factory: Callable[..., Any]) -> Callable[[Callable[..., Any]], None]:
-    """What an example computes with the numbers by hand, other numbers have to compute too."""
+    """Returns a check that an example computes the same values with other parameters."""
     shape = names["SHAPES"][0]
 
     def values(made: Callable[..., Any]) -> Sequence[NDArray[Any]]:
@@ -162,7 +163,7 @@ def _as_by_hand(names: Mapping[str, Any], factory: Callable[..., Any]) -> Callab
 
 
 def entries(only: Sequence[str] = ()) -> Iterator[Entry]:
-    """Examples that have sizes, then ladders; those that are asked for."""
+    """Yields the selected examples that have sizes, then the selected ladders."""
     for file in sorted((ROOT / "examples").glob("*.py")):
         if not only or file.stem in only:
             names = run_path(str(file), run_name=file.stem)
@@ -180,12 +181,12 @@ def entries(only: Sequence[str] = ()) -> Iterator[Entry]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="examples and ladders, by commas; all without it")
+    parser.add_argument("--only", default="", help="examples and ladders, separated by commas; default: all")
     options = parser.parse_args(arguments)
     beaten = 0
     print(f"{'kernel':24} {'tried':>5} {'refused':>7}  {'by hand, us':>18} {'tuned, us':>18}  faster with")
     for entry in entries([name for name in options.only.split(",") if name]):
-        with contextlib.redirect_stderr(io.StringIO()):  # remarks on what has no room
+        with contextlib.redirect_stderr(io.StringIO()):  # warnings of configurations that do not fit
             found = compare(entry)
         if found is None:
             continue

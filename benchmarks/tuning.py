@@ -1,10 +1,10 @@
-"""How long tuning takes: hundreds of configurations of the examples' GEMM and attention, timed without values.
+"""Measures how long tuning takes: hundreds of configurations of the examples' GEMM and attention, timed without values.
 
     python benchmarks/tuning.py [--executor processes:2] [--count 500] [--only gemm,attention]
 
-Nothing is read from a cache. A row for each: configurations, those that do not fit, seconds, and the fastest. All but the
-seconds is the same in every run. With ``--executor none`` it is done in this process, and the seconds are those of the
-processor: what a core has to do, also on a machine that is busy with other things.
+The cache is not used. Each row has the number of configurations, of those that do not fit, the seconds, and the fastest
+configuration. Everything except the seconds is the same in every run. With ``--executor none`` tuning runs in this process, and
+the seconds are processor time, which does not depend on other load of the machine.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Waits and bytes beside those of AscendNPU-IR's own passes, on the inputs of its tests.
+"""Compares the numbers of waits and bytes with those of AscendNPU-IR's passes, on the inputs of its tests.
 
-``python benchmarks/vendor.py CHECKOUT`` reads the tests of its synchronisation (InjectSync, graph-sync-solver) and of its
-planner (plan-memory) in a checkout of AscendNPU-IR, of which nothing is kept here, and runs ``insert-sync`` and ``plan-memory``
-on the same functions. What theirs make is what a test checks: as a FileCheck test leaves out what it does not look at, theirs
-are at least so many. Of memory the least room is told in which a plan is found; in more room, buffers share less, so that
-nothing waits.
+``python benchmarks/vendor.py CHECKOUT`` reads the tests of the synchronisation (InjectSync, graph-sync-solver) and of the
+planner (plan-memory) in a checkout of AscendNPU-IR, which is not part of this repository, and runs ``insert-sync`` and
+``plan-memory`` on the same functions. The numbers of AscendNPU-IR are those that a test checks; they are lower bounds, since a
+FileCheck test may skip ops. For memory, the smallest size with a plan is printed; with more memory, buffers share less, to
+avoid waits.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ SYNC = ("inject-sync.mlir", "SyncSolver/hivm-gss.mlir")
 MEMORY = ("plan-memory.mlir",)
 CHIP = target.chip("910B2")
 ROUND = 32
-"""Bytes at a multiple of which buffers begin."""
+"""The alignment of buffers, in bytes."""
 BITS = {"i1": 1, "i8": 8, "ui8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64}
 WAITS = re.compile(r"hivm\.hir\.(wait_flag|pipe_barrier)\[<PIPE_(\w+)>(?:, <PIPE_(\w+)>)?")
 ENTRY = "hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>"
 Needed = dict[str, int]
-"""Bytes by memory."""
+"""The size of each memory, in bytes."""
 
 
 class Function(NamedTuple):
-    """A function of a test: its name, its text, and what the test's comments say of it."""
+    """A function of a test: its name, its text, and the check comments of the test."""
 
     name: str
     text: str
@@ -49,7 +49,7 @@ class Function(NamedTuple):
 
 
 def functions(file: Path) -> Iterator[Function]:
-    """The functions of a test, each with the aliases of its module and marked as a kernel."""
+    """Yields the functions of a test, each with the aliases of its module and marked as a kernel."""
     for module in re.split(r"^\s*// -----.*$", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
         aliases = "\n".join(re.findall(r"^#.*$", module, flags=re.MULTILINE))
         for part in re.split(r"(?=^\s*func\.func )", module, flags=re.MULTILINE)[1:]:
@@ -68,7 +68,7 @@ def functions(file: Path) -> Iterator[Function]:
 
 
 def _marked(text: str) -> str:
-    """A function with the attributes of a kernel; passes leave others alone."""
+    """Returns a function with the attributes of a kernel; passes skip other functions."""
     if "hacc.entry" in text:
         return text
     body = re.search(r"\{\s*\n", text)
@@ -80,20 +80,20 @@ def _marked(text: str) -> str:
 
 
 def waits(text: str) -> Counter[str]:
-    """The waits and barriers in a text, by their pipes."""
+    """Returns the waits and barriers in a text, by their pipes."""
     return Counter(f"barrier {first}" if kind == "pipe_barrier" else f"wait {first} -> {then}"
                    for kind, first, then in WAITS.findall(text))
 
 
 def synchronised(one: Function) -> Counter[str]:
-    """What ``insert-sync`` makes of a function."""
+    """Returns the text of a function after ``insert-sync``."""
     module = parse_module(one.text)
     InsertSync().apply(make_context(), module)
     return waits(print_module(module))
 
 
 def _bytes(kind: str) -> tuple[str, int] | None:
-    """The memory and the bytes of a memref type; None where it has no size. A mask takes a bit an element."""
+    """Returns the memory and the bytes of a memref type; None if it has no static size. An element of a mask takes a bit."""
     found = re.search(r"memref<((?:\d+x)*)(\w+), #hivm.address_space<(\w+)>", kind)
     if found is None or found[2] not in BITS:
         return None
@@ -102,7 +102,7 @@ def _bytes(kind: str) -> tuple[str, int] | None:
 
 
 def checked(one: Function) -> Needed | None:
-    """The bytes that a test says; None where it says no addresses."""
+    """Returns the bytes that a test checks; None if it checks no addresses."""
     numbers = dict(re.findall(r"%\[\[(\w+)[^\]]*\]\] = arith\.constant (\d+) : i64", one.checks))
     casts = [re.findall(r"\[\[(\w+)", line) for line in re.findall(r"CHECK.*pointer_cast\((.*?)\)", one.checks)]
     made = re.findall(r"memref\.alloc\(\S*\).*", one.text)
@@ -118,7 +118,7 @@ def checked(one: Function) -> Needed | None:
 
 
 def _slots(one: Function, sizes: Needed) -> int:
-    """The slots that buffers have in memories of some sizes; 0 where they find no room."""
+    """Returns the number of slots of the buffers in memories of some sizes; 0 if they do not fit."""
     memory = {name: replace(row, size=sizes.get(name, row.size)) for name, row in CHIP.memory.items()}
     target.register(replace(CHIP, name="as large", aliases=(), hivm_target="as large", memory=memory))
     module = parse_module(one.text)
@@ -132,7 +132,8 @@ def _slots(one: Function, sizes: Needed) -> int:
 
 
 def needed(one: Function, space: str) -> int:
-    """The least bytes of a memory in which ``plan-memory`` finds a plan that leaves every buffer its slots."""
+    """Returns the smallest size of a memory, in bytes, with which ``plan-memory`` finds a plan in which every buffer has its
+    slots."""
     low, high = ROUND, CHIP.memory[space].size
     asked = _slots(one, {})
     while low < high:
@@ -142,11 +143,11 @@ def needed(one: Function, space: str) -> int:
 
 
 def main() -> None:
-    """Print a line for each function, and how many need no more than theirs."""
+    """Prints a line for each function, and how many need no more than AscendNPU-IR."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("checkout", type=Path, help="directory of AscendNPU-IR")
     tests = parser.parse_args().checkout / TESTS
-    refused = ParseError, VerifyException, TileError, ValueError  # the last one: of a function that branches between blocks
+    refused = ParseError, VerifyException, TileError, ValueError  # ValueError: a function with branches between basic blocks
     for file in SYNC:
         kept = total = 0
         for one in functions(tests / file):

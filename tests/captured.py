@@ -1,4 +1,4 @@
-"""What the kernels of a script were called with, and what came of it."""
+"""Records the calls of a script's kernels: the arguments and the launches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _alone(text: str, entry: str) -> str:
 
 
 def captured(script: Path, work: Callable[[dict[str, Any]], object] | None = None) -> list[Run]:
-    """Run a script, or ``work`` on its names, and return what the calls of its kernels launched."""
+    """Runs a script, or ``work`` on its names, and returns the launches of its kernels."""
     found: list[Run] = []
     arguments: list[tuple[list[Any], list[Any], str]] = []
     call, run = JITKernel.__call__, Program.run
@@ -72,7 +72,7 @@ def captured(script: Path, work: Callable[[dict[str, Any]], object] | None = Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "run", observed_run)
         patch.setattr(JITKernel, "__call__", observed_call)
-        patch.syspath_prepend(script.parent)  # as for a script that is run: it may import what lies beside it
+        patch.syspath_prepend(script.parent)  # like a running script, it may import modules from its folder
         compat.install()
         names = runpy.run_path(str(script), run_name="__main__" if work is None else script.stem)
         if work is not None:

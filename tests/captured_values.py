@@ -15,11 +15,11 @@ class Way(NamedTuple):
     """One way to read a value.
 
     Attributes:
-        name: of the way.
-        define: statements that hold the value ``V`` in ``H`` (and in names that begin with ``H``).
-        read: an expression that gives it back.
-        change: statements that make it ``W``; empty where that cannot be done in the process.
-        kept: whether a kernel that reads it in this way is kept for other processes.
+        name: its name.
+        define: statements that store the value ``V`` in ``H`` (and in names that begin with ``H``).
+        read: an expression that reads it.
+        change: statements that change it to ``W``; empty if that is impossible in the process.
+        kept: whether a kernel that reads it in this way is stored for other processes.
         plain: whether a kernel's own text may have the expression; otherwise functions and factories read it.
     """
 
@@ -916,7 +916,7 @@ def __getattr__(name):
 
 
 def places_of(way: Way) -> list[str]:
-    """The places at which the value is read in a way."""
+    """Returns the places at which the value is read in a way."""
     return [place for place in PLACES if way.plain or place in ("function", "factory")]
 
 

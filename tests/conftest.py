@@ -1,4 +1,4 @@
-"""What all tests share: no test sees another's kernel cache, environment or alias."""
+"""Fixtures for all tests: each test has its own kernel cache, environment and alias."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path_factory.mktemp("kernels")))
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path_factory.getbasetemp() / "cache.key"))
     if not request.node.get_closest_marker("kept"):
-        monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # nobody would read what is kept on disk
+        monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # files of the cache would not be read
     monkeypatch.setattr(entries._State, "memory", {})
     monkeypatch.setattr(entries._State, "enabled", True)
     monkeypatch.setattr(entries._State, "directory", None)
@@ -71,7 +71,7 @@ def python() -> str:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt, also where the tests run as a job in the background of a shell, which ignores it."""
+    """SIGINT raises KeyboardInterrupt, also if the tests run as a background job of a shell, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

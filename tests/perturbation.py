@@ -38,8 +38,8 @@ _USED: set[str] = set()
 
 
 def disturb(array: Any) -> None:
-    """Change every element by more than a test's tolerance: floats x to 1.25 x + 0.5 (to 0 where that is not finite),
-    integers and truths to not x."""
+    """Changes every element by more than a test's tolerance: floats x to 1.25 x + 0.5 (to 0 if that is not finite),
+    integers and bools to not x."""
     if isinstance(array, tuple):
         for part in array:
             disturb(part)
@@ -108,7 +108,7 @@ def perturbed(name: str | None) -> Iterator[set[str]]:
                 more = (*entry.expansion, Step("add", ("dst", 1.0), "dst"))
                 stack.enter_context(_attribute(entry, "expansion", more))
         stack.enter_context(mock.patch.dict(recipes._MADE, clear=True))
-        stack.enter_context(mock.patch.dict(recipes._RECIPES))  # by the ids of objects that are let go behind it
+        stack.enter_context(mock.patch.dict(recipes._RECIPES))  # it has ids of objects that are freed afterwards
         stack.enter_context(mock.patch.object(meaning, "kernel", _kernel(name)))
         stack.enter_context(mock.patch.object(meaning, "ufunc", return_value=None))
         stack.enter_context(mock.patch.object(ExpandComposite, "match_and_rewrite", _expand_composite()))
@@ -162,7 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _run(tests: Sequence[str], arguments: Sequence[str], where: str, name: str | None) -> dict[str, dict[str, Any]]:
-    """Run tests in a process of their own; what the reporter wrote."""
+    """Runs tests in a separate process, and returns the text of the reporter."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         here, cache = str(Path(__file__).parent), str(Path(folder, "cache"))
@@ -186,10 +186,10 @@ def main() -> int:
     """The command; see the module's text."""
     parser = argparse.ArgumentParser(description="Perturb operations one at a time and see which tests notice.")
     parser.add_argument("where", type=Path, help="a file or directory of tests")
-    parser.add_argument("--ops", default="", help="names, with commas; all that the tests use where it is left out")
-    parser.add_argument("--most", type=int, default=20, help="at most so many tests for each operation")
+    parser.add_argument("--ops", default="", help="names, separated by commas; default: all that the tests use")
+    parser.add_argument("--most", type=int, default=20, help="largest number of tests for each operation")
     parser.add_argument("--json", type=Path, help="write the table there too")
-    parser.epilog = "What stands behind -- are arguments of pytest."
+    parser.epilog = "The arguments after -- are those of pytest."
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     args, arguments = parser.parse_args(words[:split]), words[split + 1:]

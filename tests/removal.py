@@ -1,6 +1,6 @@
-"""Taking waits out of compiled kernels one after the other, to find those without which nothing meets.
+"""Removes waits from compiled kernels one at a time, to find those without which there is no hazard.
 
-Which set meets which wait is read from the order in which the machine ran them, not from what the passes thought.
+Which set belongs to which wait is determined by the order in which the machine ran them, not by the passes' remarks.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Call(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """How many waits, each with the sets that it meets, and barriers there are, and were taken out; those without which nothing
-    meets."""
+    """The number of waits (each with its sets) and barriers, the number that was removed, and those without which there is no
+    hazard."""
 
     there: int
     tried: int
@@ -42,7 +42,7 @@ class Removed(NamedTuple):
 
 
 Site = tuple[Operation, int]
-"""What synchronises: an operation, and which of its ``sync_related_args`` does; -1 where it is the operation."""
+"""A synchronising site: an operation and the index in its ``sync_related_args``; -1 for the operation itself."""
 PASSED = range(4)
 """The ``sync_related_args`` of mmadL1 that are events with MTE2: two that it waits for, two that it sets."""
 
@@ -75,7 +75,8 @@ def _spelled(site: Site) -> str:
 
 
 def _units(program: Program, launches: Sequence[Launch]) -> Iterator[list[int]]:
-    """What must be taken out together, as places among the sites: sets and waits that ever meet; a barrier alone."""
+    """Returns the groups of sites that must be removed together: the sets and waits that belong together, or a single
+    barrier."""
     sites = _sites(program.module)
     kernels = [op for op in program.module.walk()
                if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
@@ -119,7 +120,7 @@ def _exempt(sites: list[Site]) -> bool:
 
 
 def removed(text: str, calls: Sequence[Call]) -> Removed:
-    """Take every wait out of a kernel: which can go, as no call meets a hazard without it."""
+    """Removes every wait of a kernel in turn, and returns those without which no call has a hazard."""
     module = parse_module(text)
     program, launches = Program(module), []
     assert not _found(program, calls[0])
@@ -151,6 +152,6 @@ def _meets(program: Program, call: Call) -> bool:
 
 
 def _found(program: Program, call: Call) -> bool:
-    """The same with other numbers in place of data."""
+    """Like the caller, with other numbers in place of data."""
     checked = check(program, call.arguments, call.blocks)
     return bool(checked.hazards or checked.errors)

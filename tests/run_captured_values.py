@@ -1,4 +1,5 @@
-"""Run as a process: compiles and runs the kernels of ``captured_values`` in the current directory, and writes what they read.
+"""A script: compiles and runs the kernels of ``captured_values`` in the current directory, and writes the values that they
+read.
 
 Arguments: the value, the value that it is changed to afterwards (nothing for no change), the file for the results.
 """

@@ -43,7 +43,7 @@ def symbolic_rows() -> Any:
 
 
 def scaled() -> Any:
-    """B = A * factor, in place of the caller's B."""
+    """B = A * factor, written to the caller's B."""
 
     @T.prim_func
     def scaled(A: T.Tensor((16, 64), "float32"), factor: T.float32, B: T.Tensor((16, 64), "float32")):

@@ -1,4 +1,5 @@
-"""docs/architecture.md: a statement goes the way of the page, the passes are the code's, and what comments cite is in docs/."""
+"""docs/architecture.md: a statement passes through the listed files, the passes are those of the code, and cited sections
+exist."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def page(root: Path) -> str:
 
 @contextmanager
 def entered(files: list[str]) -> Iterator[list[str]]:
-    """Those of the files, as far as they are entered one behind the other."""
+    """Yields the list of files that are entered in the given order, as far as they are."""
     found: list[str] = []
     paths = [str(PACKAGE / file) for file in files]
 

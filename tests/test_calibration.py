@@ -1,4 +1,4 @@
-"""The kernels that measured times are compared with compute what they should, and the tables are what they say."""
+"""The kernels of published measurements compute the right values, and the tables of errors are consistent."""
 
 from __future__ import annotations
 
@@ -242,12 +242,12 @@ def test_a_time_along_a_line_is_that_of_the_whole() -> None:
     assert whole.us == pytest.approx(launch.time_us, rel=0.01)
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- the written files -------------------------------------------------------------------------------------------------
 
 TABLE = json.loads(calibrate.ACCURACY.read_text(encoding="utf-8"))
 
 
-def test_the_errors_are_of_all_measurements_and_the_page_is_made_of_them() -> None:
+def test_the_errors_cover_all_measurements_and_the_page_is_generated_from_them() -> None:
     measured = json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"]
     assert {name: (row["us"], row["source"], row["chip"]) for name, row in measured.items()} == {
         name: (row["measured"], row["source"], row["chip"]) for name, row in TABLE["rows"].items()}
@@ -274,7 +274,7 @@ def test_four_of_five_kernels_of_a_source_are_within_the_intervals_of_the_others
 
 
 def test_the_steps_of_an_experiment_have_their_order() -> None:
-    """Of two steps of an experiment of which one takes at least 1.2 times as long, the model has the same one slower."""
+    """If one of two steps of an experiment takes at least 1.2 times as long, it is also slower in the model."""
     ladders: dict[str, list[str]] = {}
     for name, row in json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"].items():
         ladders.setdefault(row["ladder"], []).append(name)
@@ -354,4 +354,4 @@ def test_the_errors_are_those_of_the_model_as_it_is(name: str) -> None:
 def test_a_measured_kernel_is_of_the_class_that_its_error_counts_for(name: str) -> None:
     launch = calibrate.CASES[name].launches()[-1]
     kind = TABLE["rows"][name]["kind"]
-    assert launch.kind == kind or (name == "matmul_c3" and launch.kind == "small gemm")  # a part of it
+    assert launch.kind == kind or (name == "matmul_c3" and launch.kind == "small gemm")  # a part of the product

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn lies where its numbers say, and each stands alone."""
+"""Pictures: shapes are at the positions of their numbers, and each picture is self-contained."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def points(drawn: str) -> list[list[tuple[float, float]]]:
-    """Of each curve where its points lie."""
+    """Returns the positions of the points of each curve."""
     paths = [each.get("d", "") for each in ElementTree.fromstring(drawn).iter(f"{SVG}path") if each.get("stroke-width") == "2"]
     return [[(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)] for path in paths]
 
 
 def labels(drawn: str) -> dict[str, tuple[float, float]]:
-    """The texts and where they stand."""
+    """Returns the texts with their positions."""
     return {each.text or "": (float(each.get("x", 0)), float(each.get("y", 0)))
             for each in ElementTree.fromstring(drawn).iter(f"{SVG}text")}
 
@@ -35,7 +35,7 @@ def test_points_lie_between_the_ticks_that_their_numbers_lie_between() -> None:
     assert left < first[0][0] + 1
     per_us = (at["10"][1] - at["40"][1]) / 30
     for (_, y), value in zip([*first, *second], (10, 30, 20, 40, 0), strict=True):
-        assert y == pytest.approx(at["10"][1] - 4 - (value - 10) * per_us, abs=0.2)  # a label stands 4 below its line
+        assert y == pytest.approx(at["10"][1] - 4 - (value - 10) * per_us, abs=0.2)  # a label is 4 below its line
 
 
 def test_equal_factors_are_equally_far_apart_on_an_axis_of_powers() -> None:
@@ -73,7 +73,7 @@ def test_one_point_and_one_value_are_drawn_too_and_nothing_is_not() -> None:
         curves([Curve("a", [(0, 1.0)])], log_x=True)
 
 
-def test_bars_are_as_long_as_their_values_and_names_stay_beside_them() -> None:
+def test_bars_have_the_length_of_their_values_and_names_are_next_to_them() -> None:
     drawn = bars([Bar("tile=8", 20.0, "20 us"), Bar("tile=<b>", 10.0, "10 us"), Bar("tile=64", None, "T104")], title="six")
     found = ElementTree.fromstring(drawn).iter(f"{SVG}rect")
     boxes = [(float(each.get("x", 0)), float(each.get("width", 0))) for each in found]
@@ -85,7 +85,7 @@ def test_bars_are_as_long_as_their_values_and_names_stay_beside_them() -> None:
     assert at["T104"][0] < boxes[0][0] + 10
 
 
-def test_a_picture_stands_alone_and_its_rules_are_for_no_other_picture_of_a_page(tmp_path: Path) -> None:
+def test_a_picture_is_self_contained_and_its_rules_do_not_affect_other_pictures(tmp_path: Path) -> None:
     drawn = picture('<svg class="roofline" viewBox="0 0 10 10"><circle cx="1" cy="1" r="1"/></svg>', "a & b")
     drawn.save(tmp_path / "a.svg")
     root = ElementTree.parse(tmp_path / "a.svg").getroot()

@@ -1,4 +1,4 @@
-"""What the classes of kernels reach is what the docs say, and no less."""
+"""The classes of kernels reach at least the share of the roof in the docs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_a_class_reaches_its_share(classes: ModuleType, example: str, rows: int,
 
 
 def test_attention_over_long_sequences_reaches_its_share(classes: ModuleType) -> None:
-    """Four heads of 6144 queries: as many tiles for each core as heads. With all of it 60 %, and this takes a second."""
+    """Four heads of 6144 queries: as many tiles for each core as heads. The full size reaches 60 %, and this one takes a
+    second."""
     whole = next(case for case in classes.CASES if case.example == "multi_head_attention")
     assert whole.shape == (32, 8192, 8192)
     measured = classes.measure(replace(whole, shape=(4, 6144, 8192), products=4 * 4 * 6144 * 8192 * 128))

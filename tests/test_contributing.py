@@ -1,5 +1,5 @@
-"""The walks of CONTRIBUTING.md, as they stand there: each is applied to a copy, its commands run, what it adds works, and no
-file that the page does not name has changed."""
+"""The worked examples of CONTRIBUTING.md: each diff is applied to a copy exactly as printed, its commands run, the new feature
+works, and no file that the page does not name has changed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("src", "tests", "docs", "examples", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-WALKS = ("An op", "A pass", "A chip", "A cost")
+EXAMPLES = ("An op", "A pass", "A chip", "A cost")
 NEVER = ("__pycache__", ".pytest_cache", ".hypothesis")
 
 
 @dataclass(frozen=True)
-class Walk:
+class WorkedExample:
     """A section of the page: its diff, its commands, and the files that both name."""
 
     diff: str
@@ -29,18 +29,18 @@ class Walk:
     files: frozenset[str]
 
 
-def walk(title: str) -> Walk:
-    """The walk of that title."""
+def worked_example(title: str) -> WorkedExample:
+    """Returns the worked example with a title."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^### {title}\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
     (diff,) = re.findall(r"^```diff\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     (commands,) = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     files = {*re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE), *re.findall(r"(?:> |# writes )((?:docs|src)/\S+)", commands)}
-    return Walk(diff, commands, frozenset(files))
+    return WorkedExample(diff, commands, frozenset(files))
 
 
 class Copy:
-    """A copy of the repository, in which commands run as in a shell behind ``pip install -e``."""
+    """A copy of the repository, in which commands run as in a shell after ``pip install -e``."""
 
     def __init__(self, place: Path) -> None:
         self.place, programs = place / "copy", place / "bin"
@@ -65,17 +65,17 @@ class Copy:
                        env=self.environment)
 
     def run(self, commands: str) -> str:
-        """What commands print; each has to succeed."""
+        """Runs commands, which have to succeed, and returns their output."""
         done = subprocess.run(["sh", "-ec", commands], cwd=self.place, env=self.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def python(self, program: str) -> str:
-        """What a program prints."""
+        """Runs a Python program and returns its output."""
         return self.run(f"python - <<'END'\n{program}\nEND\n").strip()
 
     def changed(self) -> set[str]:
-        """The files that are not as in the repository."""
+        """Returns the files that differ from the repository."""
         def files(root: Path) -> set[str]:
             found = (file for part in PARTS for file in (root / part, *(root / part).rglob("*")))
             return {str(file.relative_to(root)) for file in found if file.is_file() and not set(file.parts) & set(NEVER)}
@@ -86,16 +86,16 @@ class Copy:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
-    """A copy of the repository without the walks."""
+    """A copy of the repository without the worked examples."""
     return Copy(tmp_path)
 
 
-def go(copy: Copy, title: str) -> None:
-    """Walk: the diff applies, the commands succeed and run tests, and the page names every file that differs."""
-    one = walk(title)
+def check_example(copy: Copy, title: str) -> None:
+    """Checks that the diff applies, the commands succeed and run tests, and the page names every file that differs."""
+    one = worked_example(title)
     copy.apply(one.diff)
-    said = copy.run(one.commands)
-    assert re.search(r"\d+ passed", said), said
+    output = copy.run(one.commands)
+    assert re.search(r"\d+ passed", output), output
     assert copy.changed() == one.files
 
 
@@ -121,8 +121,8 @@ CALLS = {"T.vrelu6(x, y)": "npuir", "T.npuir_relu6(x, y)": "npuir", "T.tile.relu
 
 
 def test_an_op_is_an_entry_and_a_line_of_test(copy: Copy) -> None:
-    go(copy, "An op")
-    assert len([line for line in walk("An op").diff.splitlines() if re.match(r"\+[^+]", line)]) == 5
+    check_example(copy, "An op")
+    assert len([line for line in worked_example("An op").diff.splitlines() if re.match(r"\+[^+]", line)]) == 5
     head = "import numpy as np\nimport tilelang_npu as tilelang\nimport tilelang_npu.language as T\n"
     kernels = "".join(KERNEL.format(target=target, call=call) for call, target in CALLS.items())
     (copy.place.parent / "kernels.py").write_text(head + kernels)
@@ -132,7 +132,7 @@ def test_an_op_is_an_entry_and_a_line_of_test(copy: Copy) -> None:
 
 
 def test_a_pass_is_a_file_a_row_and_its_test(copy: Copy) -> None:
-    go(copy, "A pass")
+    check_example(copy, "A pass")
     stages = copy.run("tilelang-npu stages").split()
     assert stages[stages.index("merge-barriers") - 1] == "insert-sync"
     both = "func.func @k() {\n" + 2 * "  hivm.hir.pipe_barrier[<PIPE_ALL>]\n" + "  return\n}\n"
@@ -161,13 +161,14 @@ for name in ("910_95", "950PR_9599"):
 
 
 def test_a_chip_with_a_path_more_is_an_entry(copy: Copy) -> None:
-    go(copy, "A chip")
+    check_example(copy, "A chip")
     assert "Ascend950PR_9599" in copy.run("tilelang-npu chips")
-    said = copy.python(CHIP)
-    assert said.count("PASS") == 2
-    with_less, with_more = [[float(time) for time in re.findall(r"time +([\d.]+) us", half)] for half in said.split("L0A:")[:2]]
+    output = copy.python(CHIP)
+    assert output.count("PASS") == 2
+    with_less, with_more = [[float(time) for time in re.findall(r"time +([\d.]+) us", half)]
+                            for half in output.split("L0A:")[:2]]
     assert all(more > less for less, more in zip(with_less, with_more, strict=True))  # by its own row of GM to L1
-    refused, loads = re.findall("^L0A: (.*)$", said, re.MULTILINE)
+    refused, loads = re.findall("^L0A: (.*)$", output, re.MULTILINE)
     assert refused.startswith("Ascend910_95 has no path from GM to L0A")
     assert loads == "loaded"
 
@@ -184,12 +185,12 @@ print(*(lone(body, [], [], name=name).cycles for name in ("910B2", "910_9382", "
 
 def test_a_cost_is_a_row_and_who_names_it(copy: Copy) -> None:
     before = [float(number) for number in copy.python(COST).split()]
-    go(copy, "A cost")
+    check_example(copy, "A cost")
     after = [float(number) for number in copy.python(COST).split()]
     assert [new > 1.5 * old for old, new in zip(before, after, strict=True)] == [True] * 3
 
 
-def test_every_walk_of_the_page_is_walked() -> None:
+def test_every_example_of_the_page_is_tested() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert tuple(re.findall(r"^### (.*)$", page, re.MULTILINE)) == WALKS
-    assert page.count("```diff") == len(WALKS)
+    assert tuple(re.findall(r"^### (.*)$", page, re.MULTILINE)) == EXAMPLES
+    assert page.count("```diff") == len(EXAMPLES)

@@ -1,8 +1,8 @@
-"""No inserted wait is idle: take any one set or wait out of a dump, and what the machine reports changes.
+"""No inserted wait is redundant: if any set or wait of a dump is removed, the machine's findings change.
 
-The sets and waits that mmadL1 makes itself are taken out one by one as well.
+The sets and waits inside of mmadL1 are removed one by one as well.
 
-The check without data reports the same of each.
+The static check has the same findings for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator.result.static_check import check
 
 PASSED = re.compile(r"(?<=sync_related_args\()(%\w+), (%\w+), (%\w+), (%\w+)")
-"""The events with MTE2 that mmadL1 waits for and sets; the other arguments are of its own halves."""
+"""The events with MTE2 that mmadL1 waits for and sets; the other arguments are for its two halves."""
 SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")
 
 

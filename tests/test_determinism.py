@@ -1,4 +1,4 @@
-"""Two compilations give the same bytes: in two processes, and wherever objects lie in memory."""
+"""Two compilations give the same bytes: in two processes, and independently of the addresses of objects."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ for example in ("gemm", "softmax", "flash_attention"):
         print(example, shape, *(hashlib.sha256(one.tobytes()).hexdigest() for one in made))
         print(kernel.sync_report(), kernel.memory_report(), kernel.explain())
 """
-"""Says of a handful of kernels what came out, and what the compiler tells of them."""
+"""A script that prints the results of some kernels, and the compiler's reports on them."""
 
 
 def test_results_and_reports_depend_on_neither_seeds_nor_threads(root: Path, python: str, tmp_path: Path) -> None:
-    """All that a run tells, as text and in files: numbers, times, advice, findings, timelines, each stage of the text."""
-    told: list[dict[str, bytes]] = []
+    """All outputs of a run, as text and in files: numbers, times, advice, findings, timelines, each stage of the text."""
+    output: list[dict[str, bytes]] = []
     for seed, jobs in (("0", "1"), ("1", "2")):
         place = tmp_path / seed
         place.mkdir()
@@ -87,8 +87,9 @@ def test_results_and_reports_depend_on_neither_seeds_nor_threads(root: Path, pyt
                    "--sanitize", "--report", "findings.json"]
         done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=place)
         files = {str(file.relative_to(place)): file.read_bytes() for file in sorted(place.rglob("*")) if file.is_file()}
-        told.append({"stdout": done.stdout, "stderr": done.stderr, **files})
-    assert told[0].keys() == told[1].keys()
-    assert [name for name in told[0] if told[0][name] != told[1][name]] == []
-    assert {"times.json", "timeline.json", "sheet.html", "findings.json"} <= told[0].keys()
-    assert sum(name.endswith("hivm.mlir") for name in told[0]) >= 3 and told[0]["stdout"].count(b"flags between the cores") >= 1
+        output.append({"stdout": done.stdout, "stderr": done.stderr, **files})
+    assert output[0].keys() == output[1].keys()
+    assert [name for name in output[0] if output[0][name] != output[1][name]] == []
+    assert {"times.json", "timeline.json", "sheet.html", "findings.json"} <= output[0].keys()
+    assert sum(name.endswith("hivm.mlir") for name in output[0]) >= 3
+    assert output[0]["stdout"].count(b"flags between the cores") >= 1

@@ -1,4 +1,4 @@
-"""What a Developer writes computes the same as what an Expert writes by hand, in no more cycles."""
+"""The Developer version of a kernel computes the same as the Expert version, in no more cycles."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def slow_to_load(one: Chip) -> Chip:
 
 @pytest.mark.parametrize("depth", [8, 16])
 def test_two_stages_save_what_the_timeline_says(depth: int, developer: ModuleType) -> None:
-    """Of a loop that loads and multiplies in turn, two stages leave the longer of both, and one iteration to fill: where loads
-    take about as long as products, on a chip that is slow to load.
+    """With two stages, a loop of loads and products takes the longer of both, plus one iteration to fill the pipeline; tested
+    on a chip with slow loads, so that loads take about as long as products.
 
-    With one stage the next A is loaded already while the product runs, which has what it needs of the last one in L0.
+    With one stage the next A is already loaded during the product, whose operands are in L0.
     """
     import gemm
 

@@ -1,4 +1,4 @@
-"""What notebooks show: HTML of reports and of MLIR, with the text of the report in it, and cells by their numbers."""
+"""Output in notebooks: HTML of reports and of MLIR, which contains the report's text, and cells by their numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_codes_and_places_are_coloured_and_all_is_escaped(text: str, coloured: l
     assert [unescape(part) for part in re.findall(r"<span[^>]*>(.*?)</span>", html)] == coloured
 
 
-def test_what_mlir_is_made_of() -> None:
+def test_the_tokens_of_mlir() -> None:
     html = Mlir('%0 = hivm.hir.vadd ins(%a : memref<4xf32, #hivm.address_space<ub>>) "x" // a "b"')._repr_html_()
     assert [unescape(part) for part in re.findall(r"<span[^>]*>(.*?)</span>", html)] == [
         "%0", "hivm.hir.vadd", "%a", "memref", "#hivm.address_space", '"x"', '// a "b"']

@@ -1,4 +1,4 @@
-"""What a user sees of an error: the message under their own frames, and none of this package's."""
+"""The visible error: the message after the user's own frames, and no frames of this package."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rows(n, wrong=0):
 kernel = rows(4)
 x = np.zeros((3, 64), np.float32)
 '''
-MISTAKES = {  # what is called, and the last line of what is shown, or a part of it
+MISTAKES = {  # the call, and the last line of the output, or a part of it
     "kernel(x)": "help: pass an array of the declared shape",
     "kernel()": "help: call it with X",
     "kernel.mlir('no')": "kernel.stages() lists the stages",
@@ -95,7 +95,7 @@ def caught(statement: str) -> str:
     return f"\ntry:\n    {statement}\nexcept Exception:\n    shown.append(traceback.format_exc())\n"
 
 
-def test_no_frame_of_this_package_stands_over_an_error(tmp_path: Path) -> None:
+def test_a_traceback_has_no_frame_of_this_package(tmp_path: Path) -> None:
     done = ran(SCRIPT + "shown = []\n" + "".join(map(caught, MISTAKES)) + "\nprint(json.dumps(shown))\nkernel(x)\n", tmp_path)
     shown = json.loads(done.stdout)
     assert len(shown) == len(MISTAKES)
@@ -150,7 +150,7 @@ def closed(value: object) -> bool:
 
 
 def methods(kind: type) -> dict[str, object]:
-    """What a user calls or reads of a class, but for what the class has from Python or from NumPy."""
+    """Returns the public methods and properties of a class, except those from Python or NumPy."""
     found: dict[str, object] = {}
     for name, value in vars(kind).items():
         function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)

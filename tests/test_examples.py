@@ -15,8 +15,8 @@ USERS = sorted((HERE / "frontend" / "kernels").glob("*.py"))
 
 
 @pytest.fixture(autouse=True)
-def _beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An Expert version takes its inputs from the Developer version beside it, as a script does."""
+def _modules_in_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Expert version imports its inputs from the Developer version in the same folder, as a script does."""
     monkeypatch.syspath_prepend(FILES[0].parent)
 
 

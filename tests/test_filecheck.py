@@ -1,6 +1,6 @@
-"""Every file of ``tests/filecheck``: its ``RUN`` line is run, and its ``CHECK`` lines hold.
+"""Every file of ``tests/filecheck``: its ``RUN`` line is run, and its ``CHECK`` lines match.
 
-The line works in a shell as it stands; here both commands run in this process, which saves starting two interpreters a file.
+The line also works in a shell; here both commands run in this process, which saves starting two interpreters for each file.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Seen(HTMLParser):
             self.lines[-1] = place, text + data
 
 
-def test_a_script_is_shown_line_by_line_with_what_stands_beside() -> None:
+def test_a_script_is_shown_line_by_line_with_its_annotations() -> None:
     seen = Seen(source("if a < b:\n    x = '<script>&amp;'\n", lambda number: f"<b>{number * 10}</b>"))
     assert seen.lines == [("1", "101if a < b:"), ("2", "202    x = '<script>&amp;'")]
     assert set(seen.tags) == {"span", "b"}

@@ -1,4 +1,4 @@
-"""Sums and bounds against what Python computes: of the members of small intervals all, of open ones some."""
+"""Sums and bounds compared with Python: for all members of small intervals, and for samples of open ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def toward_zero(x: int, y: int) -> int:
     return quotient if (x < 0) == (y < 0) else -quotient
 
 
-# what is computed of intervals, of integers, and which second operands have a value
+# the operation on intervals, the operation on integers, and the valid second operands
 OPERATIONS: dict[str, tuple[Callable[[Interval, Interval], Interval], Callable[[int, int], int], Callable[[int], bool]]] = {
     "add": (operator.add, operator.add, lambda y: True),
     "sub": (operator.sub, operator.sub, lambda y: True),
@@ -80,7 +80,7 @@ def test_the_bounds_are_reached(name: str, a: Interval, b: Interval) -> None:
 @pytest.mark.parametrize("name", TIGHT)
 @given(a=open_intervals(), b=open_intervals())
 def test_an_open_end_is_one_that_is_passed(name: str, a: Interval, b: Interval) -> None:
-    """Where the bounds are open, values far away are found; where they are closed, they are reached."""
+    """If a bound is open, there are arbitrarily large values; if it is closed, it is attained."""
     of_intervals, of_integers, counts = OPERATIONS[name]
     values = [of_integers(x, y) for x, y in product(some(a), filter(counts, some(b)))]
     found = of_intervals(a, b)

@@ -1,4 +1,4 @@
-"""The benchmark of mutants: it takes each kernel of a module in turn, and knows why a race inside a gemm shows nowhere."""
+"""The benchmark of mutants: it tests each kernel of a module, and classifies races inside a gemm that schedules cannot show."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def benchmark() -> Iterator[ModuleType]:
 
 
 def judged(benchmark: ModuleType, folder: Path, text: str, kind: str) -> list[list[Any]]:
-    """Of each kernel of a script, what became of its mutants of a kind."""
+    """Returns the verdicts for the mutants of one kind, for each kernel of a script."""
     script = folder / "script.py"
     script.write_text(text)
     found = []
@@ -85,7 +85,7 @@ def judged(benchmark: ModuleType, folder: Path, text: str, kind: str) -> list[li
 
 def test_a_module_of_two_kernels_is_mutated_kernel_by_kernel(benchmark: ModuleType, tmp_path: Path) -> None:
     first, second = judged(benchmark, tmp_path, TWO, "deleted")
-    for verdicts in (first, second):  # load to work, and work to store: without either wait it is wrong, and said so
+    for verdicts in (first, second):  # without either wait the result is wrong, and this is reported
         assert sum(one.fate == "wrong" for one in verdicts) >= 4
         assert all(one.checked and (one.reported or one.fate in ("same", "right")) for one in verdicts)
 

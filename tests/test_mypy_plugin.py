@@ -1,4 +1,4 @@
-"""What mypy is told of kernels: annotations of the language as types, and those that are left out."""
+"""The types that the mypy plugin gives to kernels: annotations of the language, and missing annotations."""
 
 from __future__ import annotations
 

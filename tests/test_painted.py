@@ -1,4 +1,4 @@
-"""Colours stand in a terminal alone, and where nobody forbids them."""
+"""Output is coloured only in a terminal, and only if colours are not disabled."""
 
 from __future__ import annotations
 

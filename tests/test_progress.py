@@ -1,4 +1,4 @@
-"""The line in the terminal: what it reads, when it is there, and who never sees it."""
+"""The progress line in the terminal: its text, when it is shown, and when it is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def drawn(terminal: Terminal, text: str) -> bool:
-    """Whether a text comes to stand there, before a second is over."""
+    """Whether a text appears in the terminal within a second."""
     end = time.monotonic() + 5
     while time.monotonic() < end and text not in terminal.getvalue():
         time.sleep(0.01)
@@ -40,7 +40,7 @@ def drawn(terminal: Terminal, text: str) -> bool:
 
 
 def visible(terminal: Terminal) -> str:
-    """What a terminal shows in the end: a line that is wiped is gone."""
+    """Returns the final contents of a terminal; erased lines are gone."""
     return terminal.getvalue().rpartition("\r\033[K")[2]
 
 
@@ -52,7 +52,7 @@ def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
 
 
-def test_what_goes_on_inside_of_something_stands_behind_it_and_all_is_wiped(terminal: Terminal) -> None:
+def test_nested_progress_follows_the_outer_one_and_all_is_erased(terminal: Terminal) -> None:
     with progress.shown("running gemm,", 3, "blocks") as step:
         step.done = 1
         assert drawn(terminal, "running gemm, 1 of 3 blocks, 0 s")
@@ -121,9 +121,9 @@ def test_a_terminal_sees_it_and_a_pipe_does_not() -> None:
     run = [sys.executable, "-c", _SCRIPT]
     done = subprocess.run(run, stdout=subprocess.PIPE, stderr=there, env=environment, text=True, timeout=60, check=True)
     os.close(there)
-    said = os.read(here, 65536).decode()
+    output = os.read(here, 65536).decode()
     os.close(here)
-    assert "waiting for 1 of 4 things, 0 s" in said
-    assert said.endswith("\r\033[K")
+    assert "waiting for 1 of 4 things, 0 s" in output
+    assert output.endswith("\r\033[K")
     assert done.stdout == "done\n"
     assert subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True).stderr == ""

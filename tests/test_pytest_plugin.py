@@ -1,4 +1,4 @@
-"""The plugin in a pytest of its own: marks that suites leave undeclared, and files that cannot be imported."""
+"""The plugin in a separate pytest: marks that suites do not declare, and files that cannot be imported."""
 
 from __future__ import annotations
 

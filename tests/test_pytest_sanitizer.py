@@ -1,4 +1,4 @@
-"""The sanitizer's options in a pytest of its own, alone and with workers."""
+"""The sanitizer's options in a separate pytest, without and with workers."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_allowances(run: Run, tmp_path: Path) -> None:
 
 
 def test_options_that_cannot_be_followed(run: Run) -> None:
-    for words, said in ((("--tilelang-report", "r.json"), "have no effect without"),
+    for words, report in ((("--tilelang-report", "r.json"), "have no effect without"),
                         (("--tilelang-sanitize", "--tilelang-allow", "S201:f:3"), "has no reason")):
         done = run(*words)
-        assert done.returncode == 4 and said in done.stderr
+        assert done.returncode == 4 and report in done.stderr
 
 
 def test_the_plugin_for_suites_has_the_options_too(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Times against a baseline and chips as a fixture, in a pytest of its own."""
+"""Times compared with a baseline, and chips as a fixture, in a separate pytest."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_kernel_that_gets_slower_than_its_baseline_fails(run: Run, tmp_path: P
     assert missing.returncode == 4
     assert run("--tilelang-times-update").returncode == 0
     known = json.loads((tmp_path / "tilelang_times.json").read_text())
-    assert len(known) == 4  # a test, and one for each of three chips; what runs no kernel is not there
+    assert len(known) == 4  # a test, and one for each of three chips; tests without kernels are left out
     assert [*known["test_it.py::test_time"]] == ["work(float32 64) on Ascend910B2"]
     same = run("--tilelang-times")
     assert (same.returncode, "tilelang_npu times" in same.stdout) == (0, False)

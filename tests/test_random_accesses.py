@@ -1,7 +1,7 @@
-"""Random ``T.Parallel`` loops that read and write in any order: every second element, rows for columns, backwards, diagonals,
-at places that are computed or read. Right values with and without the vectors, and nothing that the sanitizer finds.
+"""Random ``T.Parallel`` loops with arbitrary accesses: strided, transposed, reversed, diagonal, with computed or loaded
+indices. The values are right with and without vectorisation, and the sanitizer finds nothing.
 
-``TILELANG_RANDOM_ACCESSES=1000 pytest tests/test_random_accesses.py`` draws so many.
+``TILELANG_RANDOM_ACCESSES=1000 pytest tests/test_random_accesses.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(X: T.Tensor({x}, "{dtype}"), Y: T.Tensor({y}, "{dtype}"), I: T.Tensor((
 {before}
         for {names} in T.Parallel({box}):
 {body}
-{behind}
+{after}
 """
 
 Index = tuple[str, int]
@@ -74,7 +74,7 @@ class Loop:
         body = "\n".join(" " * 12 + (line.replace("y[", "Y[") if self.direct else line) for line in self.lines)
         return TEXT.format(
             x=self.x, y=self.y, dtype=self.dtype, names=self.names.rstrip(","), box=", ".join(map(str, self.box)), body=body,
-            before="" if self.direct else "        T.copy(Y, y)", behind="" if self.direct else "        T.copy(y, Y)",
+            before="" if self.direct else "        T.copy(Y, y)", after="" if self.direct else "        T.copy(y, Y)",
             threads=", threads=2" if self.threads == 2 else "", cores="cid" if self.threads == 2 else "(cid, _)")
 
     def expected(self, x: Any, y: Any, idx: Any, n: int) -> Any:

@@ -1,7 +1,7 @@
-"""Random kernels of which one buffer is moved onto another one's bytes, as HIVM that is given: where results change, the
-sanitizer finds something. With the addresses of the planner, which gives bytes to one buffer after the other, it finds nothing.
+"""Random kernels in which one buffer gets the address of another one, run as given HIVM: if results change, the sanitizer
+has a finding. With the planner's addresses, where buffers reuse bytes, it has none.
 
-``TILELANG_RANDOM_ADDRESSES=1000 pytest tests/test_random_addresses.py`` draws so many.
+``TILELANG_RANDOM_ADDRESSES=1000 pytest tests/test_random_addresses.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CAST = re.compile(r"(%\S+ = hivm\.hir\.pointer_cast\()(%\w+)(\) : memref<\S+, #h
 
 
 def moved(text: str, pick: Any) -> str | None:
-    """The kernel with one buffer at the address of another one in the same memory of its core; None where there are no two."""
+    """Returns the kernel with one buffer at the address of another one in the same memory; None if there are no two."""
     start = 0
     places = []
     for number, function in enumerate(re.split(r"(?=^  func\.func )", text, flags=re.MULTILINE)):
@@ -43,7 +43,7 @@ def moved(text: str, pick: Any) -> str | None:
 
 
 def run(text: str, inputs: Sequence[Any], rows: int, blocks_: int, columns: int) -> tuple[Any, list[Any]]:
-    """What the kernel leaves, and what the sanitizer finds."""
+    """Returns the results of the kernel, and the findings of the sanitizer."""
     out = np.zeros((rows * blocks_ * 8, columns), np.float32)
     launch = simulator.simulate(parse_module(text), [*inputs, out], blocks=blocks_, hazards=True)
     return out, launch.hazards

@@ -1,7 +1,7 @@
-"""Random ``T.Parallel`` loops of statements under ``if``: what Python makes of the same lines point by point, and nothing that
-the sanitizer finds.
+"""Random ``T.Parallel`` loops of statements under ``if``: the values are those of Python for the same lines point by point, and
+the sanitizer finds nothing.
 
-``TILELANG_RANDOM_BRANCHES=1000 pytest tests/test_random_branches.py`` draws so many.
+``TILELANG_RANDOM_BRANCHES=1000 pytest tests/test_random_branches.py`` sets the number of cases.
 """
 
 from __future__ import annotations

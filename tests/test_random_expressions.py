@@ -1,7 +1,7 @@
 """Random expressions over elements of any two types, loop indices and parameters: compiled as interpreted, bit by bit.
 
 Each is stored to a tile of a third type by a ``T.Parallel``, as vector work and point by point, and by loops of ``T.serial``.
-``TILELANG_RANDOM_EXPRESSIONS=1000 pytest tests/test_random_expressions.py`` draws so many.
+``TILELANG_RANDOM_EXPRESSIONS=1000 pytest tests/test_random_expressions.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make():
 
 
 def leaves(first: str, second: str, *, whole: bool) -> st.SearchStrategy[str]:
-    """Elements, whole tiles' and those of a row or a column that repeat, of which the type is one of integers or of floats."""
+    """Returns elements of whole tiles and of broadcast rows or columns, of integer or float types."""
     found = ["i", "j", "n", "cid", "3", "100", "70000", "5000000000"] if whole else ["0.5", "2.0"]
     for name, kind in (("x", first), ("y", second)):
         if (kind in INTEGERS) is whole:

@@ -1,9 +1,9 @@
-"""Random kernels of Cube and Vector work, or of Vector work alone, in loops and branches that numbers of the call decide: on
-each chip the values that the same statements have on whole arrays, whichever branches are taken, at any addresses, and nothing
-that the sanitizer finds.
+"""Random kernels of Cube and Vector work, or of Vector work alone, in loops and branches that depend on arguments: on each chip
+the values are those of the same statements on whole arrays, for all branches, at any addresses, and the sanitizer finds
+nothing.
 
-Every wait, flag and address is the compiler's. All numbers are small integers, so that results are exact in any order.
-``TILELANG_RANDOM_HAND_OVERS=1000 pytest tests/test_random_hand_overs.py`` draws so many.
+The compiler inserts all waits, flags and addresses. All numbers are small integers, so that results are exact in any order.
+``TILELANG_RANDOM_HAND_OVERS=1000 pytest tests/test_random_hand_overs.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tilelang_npu.errors import TileError
 PROGRAMS = int(os.environ.get("TILELANG_RANDOM_HAND_OVERS", "24"))
 CHIPS = ("Ascend910B2", "Ascend910_9391", "Ascend910_95")
 TILES = 6  # of each tensor
-BOUND = 8.0  # of the magnitude of what tiles hold
+BOUND = 8.0  # the largest magnitude of elements
 COMPUTE = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
 VECTORS, MATRICES, PRODUCTS, WEIGHTS = ("a", "b", "c"), ("h", "g"), ("d", "e"), ("w", "v")
 NO_ROOM = ("T104", "T241")  # too large for the memories, or for the flags
@@ -48,12 +48,12 @@ def main(X: T.Tensor(({length}, {columns}), "float32"), H: T.Tensor(({length}, {
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a kernel, with what it does to whole arrays.
+    """A statement of a kernel, with its effect on whole arrays.
 
     Attributes:
         lines: the text, without indentation.
-        act: what it does to the arrays by name, for the numbers of the call and of the loops.
-        body, otherwise: of a loop or a branch the statements in it.
+        act: its effect on the arrays by name, for the arguments of the call and the loop variables.
+        body, otherwise: the statements in a loop or a branch.
     """
 
     lines: tuple[str, ...]
@@ -84,13 +84,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the statements of a kernel have in common.
+    """The common properties of the statements of a kernel.
 
     Attributes:
-        rows, columns: of a tile.
-        blocks: how many blocks there are.
+        rows, columns: the shape of a tile.
+        blocks: the number of blocks.
         cube: whether the Cube core has work.
-        vectors: how many tiles vector work uses: the fewer, the more often one is needed again.
+        vectors: the number of tiles of vector work: the fewer, the more often one is reused.
     """
 
     rows: int
@@ -198,7 +198,7 @@ def blocks(pick: Pick, shape: Shape, indices: tuple[str, ...] = (), depth: int =
 
 
 def _contended(pick: Pick, shape: Shape, indices: tuple[str, ...]) -> list[Statement]:
-    """A tile that is read, that the arms of a branch load or compute with, and that is loaded behind it."""
+    """A tile that is read, that the arms of a branch load or compute with, and that is loaded after the branch."""
     tile, other, result = pick(list(permutations(VECTORS)))
 
     def load() -> Statement:
@@ -245,7 +245,7 @@ def shapes(pick: Pick) -> Shape:
 
 
 def buffers(shape: Shape) -> list[str]:
-    """The allocations, and what every buffer begins with."""
+    """Returns the allocations, and the initial value of every buffer."""
     size, square = f"({shape.rows}, {shape.columns})", f"({shape.columns}, {shape.columns})"
     made = [f'{name} = T.alloc_shared({size}, "float32")' for name in VECTORS]
     made += [f'r = T.alloc_shared(({shape.rows}, 1), "float32")']
@@ -273,7 +273,7 @@ def source(shape: Shape, body: Sequence[Statement]) -> str:
 
 
 def expected(shape: Shape, body: Sequence[Statement], inputs: Sequence[Any], n: int) -> Any:
-    """What the kernel leaves in its result."""
+    """Returns the expected result of the kernel."""
     x, h, w, g = inputs
     out = np.zeros((shape.rows * shape.blocks * 8, shape.columns), np.float32)
     for cid in range(shape.blocks):

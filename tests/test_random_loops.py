@@ -1,7 +1,7 @@
-"""Random loops, pipelined and serial: equal to the bit, for any number of trips, at any addresses, and without a hazard.
+"""Random loops, pipelined and serial: equal to the bit, for any trip count, at any addresses, and without a hazard.
 
-``TILELANG_RANDOM_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many. Of some (``TILELANG_RANDOM_WAITS``) every
-wait is taken out once, and every call is looked at: any number of trips, any choice of branches.
+``TILELANG_RANDOM_LOOPS=1000 pytest tests/test_random_loops.py`` sets the number of cases. Of some (``TILELANG_RANDOM_WAITS``)
+every wait is taken out once, and every call is looked at: any number of trips, any choice of branches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOPS = int(os.environ.get("TILELANG_RANDOM_LOOPS", "40"))
 WAITS = int(os.environ.get("TILELANG_RANDOM_WAITS", "0"))
 ROWS, COLUMNS = 8, 24
 LONG = 40  # iterations in which a core could send more than a flag counts
-BEYOND = 2  # so many tiles behind the end of the tensors a loop may run whose end is a number of the call
+BEYOND = 2  # the number of tiles by which a loop with a run-time end may exceed the tensors
 TILES = ("x", "y", "z", "carried")
 
 TEXT = """
@@ -64,18 +64,18 @@ class Loop:
     """A loop.
 
     Attributes:
-        start, trips: the first iteration and how many there are.
-        bound: how the end is written: a constant, a number of the call, or a symbolic size.
-        steps: what an iteration does, one after the other.
-        product: whether the Cube makes what the steps work on.
-        inner: iterations of a loop around the steps; 0 without one.
-        chained: whether the Cube multiplies what the steps made.
-        guard: what of an iteration a number of it decides: nothing, all, or what follows the load.
-        row: whether the largest numbers of the rows, in one axis, are added behind everything else.
-        around: what is around it: nothing, a branch, or a loop whose later rounds a number of the call leaves out.
-        through: whether what the Cube makes goes through a workspace of the author's.
+        start, trips: the first iteration and the trip count.
+        bound: how the end is written: a constant, an argument of the call, or a symbolic size.
+        steps: the operations of an iteration, in order.
+        product: whether the input of the steps is a product of the Cube core.
+        inner: trip count of a loop around the steps; 0 without one.
+        chained: whether the Cube core multiplies the result of the steps.
+        guard: the part of an iteration that is conditional: nothing, all, or everything after the load.
+        row: whether the largest elements of the rows, a one-dimensional buffer, are added after everything else.
+        around: the statement around the loop: nothing, a branch, or a loop of which an argument of the call skips iterations.
+        through: whether the products go through a workspace of the author.
         again: whether a second loop with the same text, and so the same buffers, follows; it has its own branches.
-        twice: whether the tile that is loaded into is stored from too, where the Cube makes nothing.
+        twice: whether the loaded tile is also stored, without products.
     """
 
     start: int
@@ -160,12 +160,14 @@ def _made(path: Path, text: str) -> Any:
 
 SAME_FLAG = Loop(start=0, trips=1, bound="constant", product=True, inner=0, stages=2, chained=True, guard="", row=False,
                  around="", again=True, through=True, twice=False, steps=["T.vmul(z, 0.5, y)"])
-"""Two pipes of the Vector cores set flags, one behind the first loop and one in the second; one number served both."""
+"""A regression: two pipes of the Vector cores set flags, one after the first loop and one in the second, with the same
+number."""
 ENDED = Loop(start=0, trips=3, bound="constant", product=True, inner=0, stages=4, chained=True, guard="", row=True, around="",
              through=True, again=False, twice=True,
              steps=["T.copy(y, carried)", "T.vabs(carried, z)", "T.copy(y[0:4, 0:24], z[2:6, 0:24])", "T.copy(y, z)",
                     "T.vmax(z, y, z)"])
-"""What one stage stores is loaded by the other core when the stage has ended: its own waits in there order nothing any more."""
+"""The other core loads the stored data of a stage after the stage has ended, so that waits inside of the stage are
+redundant."""
 
 FEWER_NUMBERS = Loop(start=1, trips=6, bound="symbolic", product=False, inner=0, stages=4, chained=False, guard="all", row=True,
                      around="persistent", through=True, again=True, twice=False,
@@ -274,28 +276,28 @@ NEEDED = {
         around="", through=False, again=False, twice=False,
         steps=["T.vabs(y, y)", "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(carried, y)",
                "T.vabs(z, carried)"]),
-    # a branch around all: where it is not taken, Vector gives back slots that Cube has yet to wait for; that the second product
-    # comes before the first one of the slot's next turn is seen by way of Vector alone, through a branch, and behind the loop
+    # a branch around all: if it is not taken, Vector frees slots for which Cube has not waited yet; that the second product
+    # comes before the slot's next first access is known only transitively by Vector, through a branch, and after the loop
     "ahead": Loop(
         start=0, trips=5, bound="symbolic", product=True, inner=0, stages=3, chained=True, guard="all", row=False,
         around="persistent", through=True, again=False, twice=False,
         steps=["T.copy(y[4:8, 0:24], z[2:6, 0:24])", "T.vmul(carried, -0.25, carried)"]),
-    # the first of two loops of the same bounds ran where the second one does
+    # the first of two loops with the same bounds was executed in place of the second one
     "same bounds": Loop(
         start=0, trips=4, bound="argument", product=True, inner=2, stages=3, chained=False, guard="", row=True,
         around="branch", through=False, again=True, twice=True, steps=["T.copy(y[0:4, 0:24], z[2:6, 0:24])"]),
-    # the second product is in a branch, the first one in front of it: Vector is between them on the way in, and on the way out
+    # the second product is in a branch, the first one before it: Vector work is between them on entry and on exit
     "into a branch": Loop(
         start=0, trips=4, bound="argument", product=True, inner=0, stages=2, chained=True, guard="rest", row=False,
         around="persistent", through=True, again=True, twice=True, steps=["T.vmul(y, -0.25, z)", "T.vmul(z, -0.25, y)"]),
-    # what a branch of a loop began has ended behind the loop: the other loop's buffers need no event for its next run
-    "behind the loop": Loop(
+    # work that a branch of a loop began has ended after the loop: the other loop's buffers need no event for its next run
+    "after the loop": Loop(
         start=3, trips=4, bound="symbolic", product=True, inner=0, stages=2, chained=True, guard="all", row=False,
         around="persistent", through=True, again=True, twice=True,
         steps=["T.vmax(carried, z, y)", "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.vmul(carried, 0.5, carried)",
                "T.vmin(carried, z, z)", "T.vabs(z, z)"]),
 }
-"""Loops of which every wait is needed, by what the compiler has to know to see it."""
+"""Loops in which every wait is needed, by the fact that the compiler has to find out."""
 
 
 @pytest.mark.parametrize("every", [0, 1, 7], ids="one in {}".format)

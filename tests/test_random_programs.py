@@ -1,6 +1,6 @@
 """Random kernels against NumPy: elementwise, reductions and gemm, serial and pipelined, in any order of the blocks.
 
-Each example is a script as a user writes it, in a file of its own. Its vector work is written in one of three styles; the
+Each example is a script as a user writes it, in a separate file. Its vector work is written in one of three styles; the
 reference is computed from the same list of steps on whole arrays and knows nothing of tiles.
 """
 
@@ -62,7 +62,7 @@ def _line(step: Step, style: str, rows: int, columns: int) -> list[str]:
 
 @pytest.fixture(autouse=True, scope="module")
 def stacked() -> Iterator[None]:
-    """Blocks run as one where they can; the orders that they are compared with have them one behind the other."""
+    """Blocks are batched if possible; the reference orders run them one after the other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batched_execution, "LEAST_BLOCKS", 2)
         patch.setattr(batched_execution, "LEAST_BYTES", 0)

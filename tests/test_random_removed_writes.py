@@ -1,8 +1,8 @@
-"""Random kernels of which one tile's first write is taken out: the sanitizer tells of it wherever the planner put the tile,
-and of nothing where nothing was taken out.
+"""Random kernels in which a tile's first write is removed: the sanitizer reports it at every address of the tile, and reports
+nothing for the original kernel.
 
-A kernel loads tiles where they are first needed and stores them where they are last made, so that lives are short and tiles
-share addresses. Whether a result depends on what was not written follows from the list of steps alone.
+A kernel loads tiles before their first use and stores them after their last write, so that live ranges are short and tiles
+share addresses. Whether a result depends on uninitialised bytes follows from the list of steps alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def loaded(program: list[Step]) -> list[int]:
 
 
 def text(program: list[Step], left_out: int | None) -> str:
-    """The kernel: a tile is loaded right before its first read, and stored right behind the step that makes it last."""
+    """Returns the kernel: a tile is loaded directly before its first read, and stored directly after its last write."""
     lines = [f"t{tile} = T.alloc_ub((8, 64), 'float32')" for tile in range(TILES)]
     last = {target: number for number, (_, target, _, _) in enumerate(program)}
     present, first = set[int](), set(loaded(program))
@@ -75,7 +75,7 @@ def reference(program: list[Step], x: Any, y: Any) -> Any:
 
 
 def depends(program: list[Step], tile: int) -> bool:
-    """Whether a result depends on what a tile held at first: NaN in its place would be seen."""
+    """Whether a result depends on the initial contents of a tile, so that NaN there would be visible."""
     x = np.ones((TILES * ROWS, COLUMNS), np.float32)
     x[tile * ROWS:][:ROWS] = np.nan
     return bool(np.isnan(reference(program, x, np.zeros_like(x))).any())
@@ -93,14 +93,14 @@ def compiled(path: Path, source: str, planning: bool) -> Any:
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(program=programs(), which=st.integers(0, TILES - 1), seed=st.integers(0, 999))
-def test_a_load_that_is_taken_out_is_told_of_and_nothing_else(tmp_path_factory: pytest.TempPathFactory, program: list[Step],
+def test_a_removed_load_is_reported_and_nothing_else(tmp_path_factory: pytest.TempPathFactory, program: list[Step],
                                                              which: int, seed: int) -> None:
     folder = tmp_path_factory.mktemp("kernels")
     x = np.random.default_rng(seed).uniform(-1, 1, (TILES * ROWS, COLUMNS)).astype(np.float32)
     tiles = loaded(program)
     removed = tiles[which % len(tiles)]
     for left_out in (None, removed):
-        told = []
+        reported = []
         for planning in (True, False):
             name = f"kernel_{seed}_{'whole' if left_out is None else left_out}_{planning}"
             kernel = compiled(folder / f"{name}.py", text(program, left_out), planning)
@@ -111,9 +111,9 @@ def test_a_load_that_is_taken_out_is_told_of_and_nothing_else(tmp_path_factory: 
             found = [hazard for hazard in kernel.last_launch.hazards if hazard.code in ("S221", "S222")]
             assert kernel.last_launch.hazards == found, kernel.last_launch.hazards
             assert any("stale[" in str(one.message) for one in caught) == bool(found), "the default run tells of it, too"
-            told.append({(hazard.buffer, hazard.first.location.line) for hazard in found if hazard.first.location})
+            reported.append({(hazard.buffer, hazard.first.location.line) for hazard in found if hazard.first.location})
             if left_out is None:
                 np.testing.assert_array_equal(y, reference(program, x, np.zeros_like(x)))
-        assert told[0] == told[1], "wherever the planner puts it"
+        assert reported[0] == reported[1], "wherever the planner puts it"
         expected = left_out is not None and depends(program, left_out)
-        assert {buffer for buffer, _ in told[0]} == ({f"t{left_out}"} if expected else set())
+        assert {buffer for buffer, _ in reported[0]} == ({f"t{left_out}"} if expected else set())

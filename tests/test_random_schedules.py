@@ -1,7 +1,7 @@
-"""Random schedules of random loops: what ``order`` and ``stage`` accept computes what the loop computes as written, without a
-hazard; of what they refuse, the schedule that is told instead.
+"""Random schedules of random loops: an accepted ``order`` and ``stage`` gives the results of the original loop, without a
+hazard; for a refused one, the suggested schedule does.
 
-``TILELANG_RANDOM_SCHEDULES=1000 pytest tests/test_random_schedules.py`` draws so many.
+``TILELANG_RANDOM_SCHEDULES=1000 pytest tests/test_random_schedules.py`` sets the number of schedules.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def test_a_schedule_computes_what_the_loop_does(tmp_path_factory: pytest.TempPat
     def scheduled(stage: list[int], order: list[int]) -> str:
         return text.replace("num_stages=stages)", f"num_stages=stages, stage={stage}, order={order or None})")
 
-    with pytest.raises(TileError) as told:
+    with pytest.raises(TileError) as reported:
         _made(folder / f"count{seed}.py", scheduled([0] * 50, []))(loop.stages)
-    found = re.search(r"50 numbers for (\d+) statement", str(told.value))
+    found = re.search(r"50 numbers for (\d+) statement", str(reported.value))
     assert found is not None
     count = int(found[1])
     stage = np.cumsum(rng.integers(0, 4, count) == 3).tolist()

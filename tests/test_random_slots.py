@@ -1,8 +1,8 @@
-"""Random loops whose author turns the slots by hand, ``x[t % n]``, and works on several iterations at a time.
+"""Random loops with explicit slots, ``x[t % n]``, whose statements work on several iterations at a time.
 
-What stands in such a loop is right whatever the numbers and places: each statement works on a tile of its own, so and so many
-behind the first. Judged by the values, at two maps of addresses, and by the machine's hazards.
-``TILELANG_RANDOM_SLOTS=1000 pytest tests/test_random_slots.py`` draws so many.
+Each statement works on the tile of another iteration, a fixed number of iterations after the first. The compiled loop must be
+right for all these numbers and orders; the values are checked with two memory plans, and the machine checks for hazards.
+``TILELANG_RANDOM_SLOTS=1000 pytest tests/test_random_slots.py`` sets the number of loops.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def make():
 
 @dataclass(frozen=True)
 class Turns:
-    """A loop of a load, a computation and a store, or two of each kind but the load.
+    """A loop of a load, a computation and a store, or of a load and two of each other kind.
 
     Attributes:
-        trips: tiles.
-        slots: of what is loaded, and of what is stored.
-        behind: how many tiles each statement is behind the first.
-        order: in which the statements stand, by their numbers.
-        product: whether the Cube computes.
-        guarded: whether the first and last iterations are the loop's too, under branches; otherwise they stand around it.
-        rounds: how often all of it is done.
+        trips: the number of tiles.
+        slots: the number of slots of loaded and of stored tiles.
+        behind: the number of iterations by which each statement is later than the first.
+        order: the order of the statements, by their numbers.
+        product: whether the Cube core computes.
+        guarded: whether the first and last iterations are part of the loop, under branches; otherwise they are peeled.
+        rounds: how often the loop is executed.
     """
 
     trips: int
@@ -107,10 +107,10 @@ class Turns:
 
 
     def is_right(self) -> bool:
-        """Whether each statement finds what it reads, and what it writes over was read before."""
+        """Whether each statement reads the right iteration's tile, and overwrites only tiles that were read before."""
         for one, two in ((0, 1), (1, 2)):
-            apart, stands_behind = self.behind[two] - self.behind[one], self.order.index(two) > self.order.index(one)
-            if apart < 0 or apart > self.slots[one] or (apart in (0, self.slots[one]) and stands_behind == (apart > 0)):
+            apart, is_later = self.behind[two] - self.behind[one], self.order.index(two) > self.order.index(one)
+            if apart < 0 or apart > self.slots[one] or (apart in (0, self.slots[one]) and is_later == (apart > 0)):
                 return False
         return max(self.behind) < self.trips
 
@@ -164,11 +164,11 @@ def _removed(folder: Path, loop: Turns) -> Removed:
 
 @pytest.mark.parametrize(("loop", "spare"), [
     (Turns(9, (2, 2), (0, 1, 1), (0, 1, 2), product=False, guarded=False), []),
-    # the rows that are stored behind the loop are none of those that it stores
+    # the rows that are stored after the loop are not stored in it
     (Turns(9, (2, 2), (0, 1, 2), (0, 1, 2), product=False, guarded=False), ["hivm.hir.pipe_barrier[<PIPE_MTE3>]"]),
     (Turns(7, (3, 2), (0, 2, 2), (0, 1, 2), product=True, guarded=False), []),
     (Turns(9, (2, 1), (0, 1, 1), (1, 2, 0), product=True, guarded=True), []),
-], ids=["a tile ahead", "three at a time", "two ahead", "load behind"])
+], ids=["a tile ahead", "three at a time", "two ahead", "load after"])
 def test_no_wait_can_go(tmp_path: Path, loop: Turns, spare: list[str]) -> None:
     """But those that the compiler knows no better of."""
     found = _removed(tmp_path, loop)

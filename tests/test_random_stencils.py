@@ -1,6 +1,6 @@
-"""Random ``T.Parallel`` loops whose accesses begin anywhere: right values, and nothing that the sanitizer finds.
+"""Random ``T.Parallel`` loops whose accesses have arbitrary offsets: the values are right, and the sanitizer finds nothing.
 
-``TILELANG_RANDOM_STENCILS=1000 pytest tests/test_random_stencils.py`` draws so many.
+``TILELANG_RANDOM_STENCILS=1000 pytest tests/test_random_stencils.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def make():
 
 @dataclass
 class Stencil:
-    """A loop over a box, one statement of which reads some places and writes one.
+    """A loop over a box, with one statement that reads some elements and writes one.
 
     Attributes:
-        shape: of all buffers.
+        shape: the shape of all buffers.
         box: extents of the loop.
-        dtype: of all elements.
-        reads: buffer and position along each axis: an offset from the loop variable, or a place (``fixed``) that all share.
-        target: offsets of what is written.
-        late: the axis whose offset the call gives, or -1.
+        dtype: the type of all elements.
+        reads: buffer and position along each axis: an offset from the loop variable, or a constant index (``fixed``).
+        target: the offsets of the written element.
+        late: the axis whose offset is an argument of the call, or -1.
     """
 
     shape: tuple[int, ...]

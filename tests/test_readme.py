@@ -1,4 +1,4 @@
-"""What README shows is what happens: its kernel runs, its output and its MLIR are those of the example."""
+"""README is right: its kernel runs, its output and its MLIR are those of the example."""
 
 from __future__ import annotations
 

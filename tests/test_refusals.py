@@ -50,7 +50,7 @@ def test_a_tile_too_large_for_two_slots_is_halved_and_the_loop_overlaps(benchmar
     tried = benchmark.edited(one)
     assert tried.text == "tile=56 in place of 112"
     assert tried.before == pytest.approx(one.kernel.trace().time_us)
-    assert tried.after < 0.8 * tried.before  # loads, exponentials and stores in turn, and then at once
+    assert tried.after < 0.8 * tried.before  # loads, exponentials and stores one after the other, and then overlapped
     assert tried.gone
     head, costs, _, _, _, row = benchmark.table([script], 1)
     assert head == "1 refusals in 1 of 1 scripts, 0 of them without a line or an edit"
@@ -59,13 +59,13 @@ def test_a_tile_too_large_for_two_slots_is_halved_and_the_loop_overlaps(benchmar
     assert row.endswith(f"| tile=56 in place of 112 | {tried.before:.1f} | {tried.after:.1f} |")
 
 
-def test_scripts_named_from_here_import_what_lies_beside_each(benchmark: ModuleType, tmp_path: Path,
-                                                              monkeypatch: pytest.MonkeyPatch,
-                                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_given_by_relative_paths_import_from_their_folders(benchmark: ModuleType, tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
     for name, tile in (("one", 112), ("two", 56)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "beside.py").write_text(f"TILE = {tile}")
-        (tmp_path / name / "run.py").write_text("from beside import TILE\n" + SCRIPT.replace("tile=112", "tile=TILE"))
+        (tmp_path / name / "sizes.py").write_text(f"TILE = {tile}")
+        (tmp_path / name / "run.py").write_text("from sizes import TILE\n" + SCRIPT.replace("tile=112", "tile=TILE"))
     monkeypatch.chdir(tmp_path)
     assert benchmark.main(["one/run.py", "two/run.py", "--count", "0"]) == 0
     assert capsys.readouterr().out.startswith("1 refusals in 1 of 2 scripts")  # two slots of the small tile have room

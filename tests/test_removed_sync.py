@@ -1,8 +1,8 @@
-"""Nothing too much: take out any set with its waits, any flag between the cores, any barrier, and there is a hazard.
+"""No redundant synchronisation: without any one set with its waits, flag between the cores, or barrier, there is a hazard.
 
-So it is of the events that mmadL1 sets and waits for itself.
+This includes the events that mmadL1 sets and waits for itself.
 
-That holds of what the compiler inserts, and of what the examples for Expert mode set by hand.
+It holds for the compiler's synchronisation, and for the explicit one of the examples for Expert mode.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ LONG: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
 SPARE = {
     "multi_head_attention": Counter({
         "hivm.hir.pipe_barrier[<PIPE_V>]": 2,  # share and result, across branches and loops
-        "hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE3>, <PIPE_S>] flag = 1": 1,  # weights, beside the flag of the products
+        "hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE3>, <PIPE_S>] flag = 1": 1,  # weights, besides the flag of the products
     }),
 }
-"""What the compiler inserts, not knowing better, where nothing meets without it at these sizes: by the first operation of each,
-with what it is for. Not more, and not less: a compiler that knows better shortens the list."""
+"""Waits that the compiler inserts although there is no hazard without them at these sizes: by their first operation, with their
+number and purpose. The list is exact: if the compiler's analysis improves, the list must be shortened."""
 
 
 def _idle(run: Run) -> list[str]:
@@ -52,7 +52,7 @@ def _idle(run: Run) -> list[str]:
 
 
 def _in_long_loops(names: dict[str, Any]) -> None:
-    """An example on two blocks, if it parts its work among blocks: each has so many tiles that every slot is taken again."""
+    """Returns an example on two blocks, if it divides its work between blocks: each has enough tiles to reuse every slot."""
     (factory,) = (value for value in names.values() if isinstance(value, Factory))
     shape, tuned = LONG.get(names["__name__"], (names["SHAPES"][0], {}))
     several = {"blocks": 2} if "blocks" in inspect.signature(factory.function).parameters else {}

@@ -1,4 +1,4 @@
-"""Kernels in other orders than their program's: what is synchronised gives the same bytes in all of them."""
+"""Kernels in other orders than program order: synchronised kernels give the same bytes in all orders."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_no_schedule_changes_a_byte(script: Path) -> None:
         for schedule in SCHEDULES:
             written, launch = _run(run.text, run.before, run.launch.blocks, schedule)
             assert written == expected, schedule
-            assert launch.cycles == run.launch.cycles, schedule  # what it recorded is the same program
+            assert launch.cycles == run.launch.cycles, schedule  # it records the same program
 
 
 @pytest.mark.parametrize("name", ["softmax_mixed", "matmul_ascendc_expert", "minicv_npuir_developer"])
 def test_what_lacks_order_shows(name: str) -> None:
-    """Take out one set, wait or barrier: some schedule shows a wrong number exactly where the sanitizer reports a race."""
+    """Without one set, wait or barrier, some schedule gives a wrong number if and only if the sanitizer reports a race."""
     script = next(file for file in KERNELS if file.stem == name)
     run = min(captured(script), key=lambda each: each.launch.blocks)
     lines = run.text.split("\n")
@@ -62,7 +62,7 @@ def test_what_lacks_order_shows(name: str) -> None:
     assert races
 
 
-def test_a_barrier_behind_two_writes_leaves_their_order_open() -> None:
+def test_a_barrier_after_two_writes_does_not_order_them() -> None:
     """Both have landed when the barrier is over; which of them did last is another matter."""
 
     @tilelang.jit(target="ascendc")

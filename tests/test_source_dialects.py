@@ -1,4 +1,4 @@
-"""The source dialects: each is accepted where a caller can ask for it, and the trace follows the rules of a traced dialect."""
+"""The source dialects: each can be selected by a caller, and the trace follows the rules of a traced dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of the repository: who may import whom, how large files get, what an entry of the op tables must have."""
+"""The structure of the repository: allowed imports, sizes of files, required fields of entries of the op tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
 # Every part may import these.
 BOTTOM = {"charts", "deferred", "diagnostic_codes", "display", "errors", "html_sheet", "plugin_loading", "progress", "sharing",
           "linear", "source_changes", "source_dialects"}
-# What each part may import beside itself, the bottom, and the version. The order of the lines is the order of the layers.
+# The packages that each package may import, besides itself, the bottom layer and the version. Lines are in the order of layers.
 ALLOWED = {
     "charts": set(),
     "deferred": set(),
@@ -101,7 +101,7 @@ FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "m
 
 
 def _imports(file: Path) -> Iterator[str]:
-    """Dotted names of what a file imports, wherever in the file it does."""
+    """Returns the dotted names that a file imports, anywhere in the file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -136,7 +136,7 @@ def test_no_two_parts_import_each_other() -> None:
 
 
 def _needed_at_run_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Imports wherever in a file they stand, but for those that only a type checker reads."""
+    """Returns all imports of a file, except those that only a type checker reads."""
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         return
     if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -146,7 +146,8 @@ def _needed_at_run_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def _graph(part: str, *, types: bool) -> dict[str, set[str]]:
-    """By file of a part, as a dotted name, the files of it that it imports; with ``types`` also for a type checker alone."""
+    """Returns the imports between the files of a package, as dotted names; with ``types`` also those for type checkers
+    alone."""
     files = {".".join(("tilelang_npu", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): file
              for file in (PACKAGE / part).rglob("*.py")}
     graph: dict[str, set[str]] = {}
@@ -249,7 +250,7 @@ def test_files_of_one_name_are_one_thing() -> None:
 
 
 def test_no_two_classes_have_one_name() -> None:
-    """But ops and attributes of dialects, which have MLIR's names and are always said with their dialect."""
+    """Exceptions are ops and attributes of dialects, which have MLIR's names and are always used with their dialect."""
     homes: dict[str, set[str]] = {}
     for name, file in zip(NAMES, FILES, strict=True):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -1,4 +1,5 @@
-"""Numbers written by hand against tuning: what is tried, what counts, and that some are as fast as tuning makes them."""
+"""Hand-written parameters compared with tuning: the tried configurations, the criterion, and that some are as fast as tuned
+ones."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_what_wins_at_a_small_size_and_loses_at_a_long_one_does_not_count(tuned:
 
 
 def test_a_number_that_is_part_of_a_format_is_not_tuned(tuned: ModuleType) -> None:
-    """Weights of four bits lie in packs of `tile_K`: with another one the kernel is faster, and wrong."""
+    """Weights of four bits are packed for a certain `tile_K`: with another value the kernel is faster, and wrong."""
     (entry,) = tuned.entries(["w4a8_gemm"])
     assert "tile_K" in entry.numbers
     assert "tile_K" not in tuned.compare(entry).numbers

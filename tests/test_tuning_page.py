@@ -1,4 +1,4 @@
-"""docs/tuning.md: its code runs, one block behind the other, and its commands print what stands below them."""
+"""docs/tuning.md: its blocks run in order, and its commands print the output on the page."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_the_code_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             exec(compile(text, str(file), "exec"), names)
 
 
-def test_the_command_prints_what_stands_below_it(root: Path, monkeypatch: pytest.MonkeyPatch,
-                                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_output_on_the_page(root: Path, monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(root)
     (_, command), (_, shown) = [block for block in _blocks(root) if block[0] in ("console", "text")]
     assert main(command.removeprefix("$ tilelang-npu ").split()) == 0

@@ -1,4 +1,5 @@
-"""The types of the package: names of memories, pipes, cores and dialects are Literals, and ``Any`` stands where it must."""
+"""The types of the package: names of memories, pipes, cores and dialects are Literals, and ``Any`` is used only if
+necessary."""
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ PLAIN = {
     "compat/torch_npu_profiler.py": 2,  # the cores of a kernel, as a row of a table shows them
     "dialects/hivm/attributes.py": 2,  # the pipes of an event, as the text of the attribute spells them
     "dialects/ir/attribute_kinds.py": 1,  # a dialect of MLIR
-    "interpreter/host_buffers.py": 4,  # the interpreter shares no code with the compiler, and has names of its own
+    "interpreter/host_buffers.py": 4,  # the interpreter shares no code with the compiler, and has its own names
     "interpreter/launch.py": 2,
     "interpreter/running_core.py": 1,
     "interpreter/sync.py": 3,
-    "language/launch.py": 1,  # what an author writes, before it is checked
+    "language/launch.py": 1,  # the author's arguments, before they are checked
     "language/sync.py": 3,
     "runtime/reports/export.py": 1,  # the cores of a kernel in a file
     "runtime/reports/memory_report.py": 1,  # a memory by its common name, such as L0A
@@ -49,7 +50,7 @@ PLAIN = {
     "simulator/codegen/op_recorder.py": 3,  # variables of the generated code
     "simulator/sanitizer/hazard.py": 2,  # a core with its number, such as AIV0, and a memory by its common name
     "simulator/sanitizer/numerics.py": 1,
-    "traced/builder.py": 1,  # what an author writes, before it is checked
+    "traced/builder.py": 1,  # the author's arguments, before they are checked
 }
 """By file, how many parameters and fields with such a name hold any text."""
 

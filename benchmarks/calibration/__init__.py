@@ -1,1 +1,1 @@
-"""Measured times that others published, and the kernels that they are of."""
+"""Published measurements of kernels, and the measured kernels."""

@@ -1,8 +1,8 @@
-"""Attention of one head size as the sources pipeline it by hand: flags, slots and rings in GM as theirs.
+"""Attention kernels of one head size, hand-pipelined as in the sources: the same flags, slots and ring buffers in GM.
 
-``by_rows`` is PTO-ISA's: a block per 128 queries, tiles of several 128 keys, the Cube core some tiles ahead, rings between the
-cores. ``in_batches`` is that of tilelang-ascend: a block per core that takes tile after tile of queries, and each core works
-through a batch of tiles of keys before the other's results are looked at.
+``by_rows`` is PTO-ISA's kernel: a block for each 128 queries, tiles of a multiple of 128 keys, the Cube core some tiles ahead,
+ring buffers between the cores. ``in_batches`` is that of tilelang-ascend: a block for each core that loops over tiles of
+queries; a core processes a batch of tiles of keys before it reads the results of the other core.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ HEADS, CORES = 12, 24
 
 def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: int = 8, drains: bool = True,
             chip: str) -> Any:
-    """One head. The rings are those of a core, not of a block, where there are more blocks than cores.
+    """Attention of one head. If there are more blocks than cores, the blocks of a core share its ring buffers.
 
     Args:
-        tile: keys that the cores exchange at once.
-        ahead: tiles that the scores are ahead of their products with V.
-        ring: tiles that each of the workspaces holds.
-        drains: whether long vector instructions wait for the results of the one before. The source lets them follow each other
-            on the same elements.
+        tile: number of keys for which the cores exchange data at once.
+        ahead: the number of tiles by which the scores are ahead of the products with V.
+        ring: the number of tiles in each workspace.
+        drains: whether long vector instructions wait for the result of the previous one. The source issues them without a
+            barrier, since they process the same elements in the same order.
     """
     parts = tile // BASE
-    rows = BASE // 2 // parts  # of a slice that a Vector core works on
+    rows = BASE // 2 // parts  # rows of a slice that a Vector core processes
     count, blocks = keys // tile, queries // BASE
     rings = min(blocks, CORES)
     half, scale = BASE // 2, DIM**-0.5
@@ -233,11 +233,12 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
 
 
 def in_batches(tasks: int, keys: int, *, stages: int = 14, every: int = 2, cores: int = CORES, chip: str) -> Any:
-    """Heads of one key head, as ``tasks`` tiles of 128 queries for each core; half precision between the cores.
+    """Attention of several heads with one key head, as ``tasks`` tiles of 128 queries for each core; the cores exchange
+    float16.
 
     Args:
-        stages: tiles of keys in a batch.
-        every: tiles after which the cores tell each other.
+        stages: the number of tiles of keys in a batch.
+        every: the number of tiles after which the cores synchronise.
     """
     iterations = keys // BASE
     batches = -(-iterations // stages)
@@ -438,23 +439,23 @@ def in_batches(tasks: int, keys: int, *, stages: int = 14, every: int = 2, cores
 
 
 def square(length: int) -> Case:
-    """As many queries as keys."""
+    """A case with as many queries as keys."""
     return Case(lambda _count: by_rows(length, length, drains=False, chip="910B2"), upstream=True)
 
 
 def of_grid(queries: int, keys: int) -> Case:
-    """A core per 128 queries."""
+    """A case with a core for each 128 queries."""
     return Case(lambda _count: by_rows(queries, keys, drains=False, chip="910B2"), upstream=True)
 
 
 def expert(length: int) -> Case:
-    """12 heads: some of a core's tiles of queries, the rest along a line."""
+    """A case of 12 heads: some tiles of queries of a core are modelled, the total is extrapolated linearly."""
     return Case(lambda count: in_batches(count, length, cores=CORES, chip="910_9391"), (1, 2), HEADS * length // BASE // CORES,
                 upstream=True)
 
 
 def vendor(length: int) -> Case:
-    """12 heads, of which each core has some blocks after one another."""
+    """A case of 12 heads, in which each core executes several blocks in sequence."""
     def kernel(count: int) -> Any:
         return by_rows(CORES * count * BASE, length, tile=512, ahead=2, ring=4, drains=False, chip="910_9391")
 

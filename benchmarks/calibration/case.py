@@ -1,4 +1,4 @@
-"""What is modelled of a measured kernel, and how."""
+"""The modelled time of a measured kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ AS = "TILELANG_NPU_AS"
 
 @dataclass(frozen=True)
 class Modelled:
-    """What the simulator's model says of a kernel.
+    """The modelled times of a kernel.
 
     Attributes:
-        us: how long it takes, as a profiler would show the task.
+        us: the duration of the task, as a profiler would show it, in microseconds.
         bound: the busiest pipe.
-        kind: the class of kernels.
-        pipes: microseconds that each pipe is busy, as a mean over the cores that take part.
+        kind: the class of the kernel.
+        pipes: busy microseconds of each pipe, as a mean over the cores in use.
     """
 
     us: float
@@ -32,14 +32,15 @@ class Modelled:
 
 @dataclass(frozen=True)
 class Case:
-    """A measured kernel as it is written here.
+    """A measured kernel, written in this language.
 
     Attributes:
-        kernel: compiles it; gets how often it repeats what it does, where it is too long to be walked through whole.
-        counts: two numbers of such repeats, from which the time of ``whole`` follows along a line; none, and it is whole.
-        whole: repeats of the measured kernel.
-        times: how often the measured kernel does all that.
-        upstream: whether it was measured as TileLang-Ascend's compilers make it (``run --as upstream``).
+        kernel: compiles the kernel; its argument is the number of repeats, if the measured kernel is too long to simulate.
+        counts: two numbers of repeats, from which the time for ``whole`` repeats is extrapolated linearly; empty if the kernel
+            is simulated completely.
+        whole: the number of repeats in the measured kernel.
+        times: a factor: how often the measured kernel executes all of this.
+        upstream: whether it was measured with the code of TileLang-Ascend's compilers (``run --as upstream``).
     """
 
     kernel: Callable[[int], Any]
@@ -49,7 +50,7 @@ class Case:
     upstream: bool = False
 
     def launches(self) -> list[Launch]:
-        """What it does, without values: the whole of it, or both parts."""
+        """Traces the kernel without values: once, or for both numbers of repeats."""
         before = os.environ.get(AS)
         os.environ[AS] = "upstream" if self.upstream else ""
         try:
@@ -58,7 +59,7 @@ class Case:
             os.environ[AS] = before or ""
 
     def modelled(self, launches: Sequence[Launch], change: Callable[[Chip], Chip] | None = None) -> Modelled:
-        """The times of its launches, on the chip as it is or with a change."""
+        """Returns the times of the launches, on the original or on a changed chip."""
         if change is not None:
             launches = [launch.retimed(change(launch.chip)) for launch in launches]
         if self.counts is None:
@@ -75,7 +76,7 @@ class Case:
 
 def _of(launch: Launch) -> Modelled:
     busy: dict[str, float] = {}
-    for shares in launch.pipes.values():  # of Cube and Vector cores: a measurement has the pipes of one kind
+    for shares in launch.pipes.values():  # Cube and Vector cores: a measurement has the pipes of one kind
         for pipe, share in shares.items():
             busy[pipe] = max(busy.get(pipe, 0.0), share * launch.chip.microseconds(launch.cycles))
     return Modelled(launch.time_us, launch.bound_by, launch.kind, busy)

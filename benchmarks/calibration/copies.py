@@ -9,7 +9,7 @@ import tilelang_npu.language as T
 from calibration.case import Case
 
 REPEATS = 10_000
-"""Copies of a row of ``measured.json`` that the source times one by one: its figure for one copy, this many times."""
+"""Number of copies in a row of ``measured.json`` if the source gives the time of one copy."""
 
 
 def to_ub(count: int, blocks: int, payload: int, gap: int, *, cores: int = 1, chip: str) -> Any:
@@ -53,14 +53,14 @@ def from_ub(count: int, blocks: int, payload: int, gap: int, *, cores: int = 1, 
 
 
 def one_by_one(direction: str, blocks: int, payload: int, gap: int = 0, *, cores: int = 1) -> Case:
-    """``REPEATS`` copies, each waited for."""
+    """``REPEATS`` copies with a wait after each."""
     copy = to_ub if direction == "load" else from_ub
     return Case(lambda count: copy(count, blocks, payload, gap, cores=cores, chip=A3), (16, 48), REPEATS)
 
 
 def through_ub(pieces: int, *, chip: str) -> Any:
-    """One core copies pieces of 64 KB through one buffer. A barrier of the load's pipe, then one of the store's, are all that
-    orders them: a store may start before its load has ended, as in the source."""
+    """One core copies pieces of 64 KB through one buffer. They are ordered only by a barrier of the load's pipe and one of the
+    store's pipe: a store may start before its load has ended, as in the source."""
     run = 32768
 
     @T.prim_func
@@ -78,7 +78,7 @@ def through_ub(pieces: int, *, chip: str) -> Any:
 
 
 def fragments(count: int, *, chip: str) -> Any:
-    """One core copies ``count`` elements of float16, each from a place of its own, one after the other through two slots."""
+    """One core copies ``count`` separate elements of float16, one after the other through two slots."""
 
     @T.prim_func
     def copy(X: T.Tensor((count, 16), "float16"), Y: T.Tensor((1, count), "float16")):
@@ -101,10 +101,10 @@ def fragments(count: int, *, chip: str) -> Any:
 
 
 def to_l1(pieces: int, *, cores: int = 1, around: int = 0, chip: str) -> Any:
-    """Each core loads pieces of 256 KB into one place of L1, as they lie.
+    """Each core loads contiguous pieces of 256 KB into the same bytes of L1.
 
     Args:
-        around: pieces of a core after which it begins with the first again; none, and all are different.
+        around: the number of pieces after which a core begins with the first again; if it is 0, all pieces are different.
     """
     wide = 512
     run = 131072 // wide
@@ -123,8 +123,8 @@ def to_l1(pieces: int, *, cores: int = 1, around: int = 0, chip: str) -> Any:
 
 
 def to_l0(rounds: int, *, chip: str) -> Any:
-    """One core loads the 16 KB pieces of 256 KB in L1 into one place of L0A, piece after piece, ``rounds`` times. A piece is a
-    contiguous range of L1."""
+    """One core loads the contiguous 16 KB pieces of 256 KB in L1 into the same bytes of L0A, piece after piece, ``rounds``
+    times."""
 
     @T.prim_func
     def load(X: T.Tensor((64, 2048), "float16")):
@@ -143,7 +143,7 @@ def to_l0(rounds: int, *, chip: str) -> Any:
 
 
 def from_l0c(times: int, *, chip: str) -> Any:
-    """One product of 128 x 128 x 128 in float16 that goes from L0C to the same place in float32 ``times`` times."""
+    """One product of 128 x 128 x 128 in float16, which is stored ``times`` times from L0C to the same bytes in float32."""
 
     @T.prim_func
     def store(A: T.Tensor((128, 4096), "float16"), B: T.Tensor((4096, 128), "float16"), C: T.Tensor((128, 128), "float32")):

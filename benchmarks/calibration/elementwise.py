@@ -1,4 +1,5 @@
-"""Element-wise kernels as their sources write them: comparisons with one operand kept, polar numbers of a periodic angle."""
+"""Element-wise kernels as in their sources: comparisons with one operand that stays on chip, polar numbers of a periodic
+angle."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ TILE_OF = {"float16": 9216, "float32": 5120, "bfloat16": 6144, "int8": 10240}
 
 
 def greater(rows: int, length: int, dtype: str, kept: str = "", *, cores: int, chip: str) -> Any:
-    """``z = x > y`` as bytes 0 and 1. Each core has a range of whole rows, in tiles of ``TILE_OF`` elements or of as many whole
-    rows as go into one; two slots for what is loaded and stored.
+    """``z = x > y`` as bytes 0 and 1. Each core has a range of rows, in tiles of at most ``TILE_OF`` elements; loaded and
+    stored tiles have two slots.
 
     Args:
-        kept: ``row`` where ``y`` is one row, which each core loads once and compares with each row by itself; ``column``
-            where it is one number a row, which the scalar unit reads from UB.
+        kept: ``row`` if ``y`` is one row, which each core loads once and compares with each row separately; ``column``
+            if it is one number for each row, which the scalar unit reads from UB.
     """
     wide = {"bfloat16": "float32", "int8": "float16"}.get(dtype, dtype)
     if kept:
@@ -127,10 +128,10 @@ def greater(rows: int, length: int, dtype: str, kept: str = "", *, cores: int, c
 
 
 def polar(count: int, period: int, *, tile: int = 2048, cores: int = 40, chip: str) -> Any:
-    """Pairs of ``length * cosine`` and ``length * sine``: a core multiplies its tiles by one tile of each, which it keeps, and
-    gathers both products into pairs. Two slots for what is loaded and stored.
+    """Pairs of ``length * cosine`` and ``length * sine``: a core multiplies its tiles by one tile of each, which stays on chip,
+    and gathers both products into pairs. Loaded and stored tiles have two slots.
 
-    The kept tiles are loaded; the source computes them once of ``period`` angles.
+    The tiles of cosines and sines are loaded; the source computes them once from ``period`` angles.
     """
     share = -(-count // cores // period) * period
 

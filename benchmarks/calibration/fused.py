@@ -1,4 +1,4 @@
-"""Products that the Vector cores finish: a GEMM of int8 in groups, scaled per row and column, through a gelu, to float16."""
+"""A fused grouped GEMM of int8: the Vector cores scale the products by row and column, apply gelu, and convert to float16."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ CORES = 24
 TILE_M, TILE_N, STEP = 128, 256, 128
 """Rows and columns of a product, and the depth of an MMAD of int8."""
 PART_N = 1024
-"""Columns that a core takes at a time, of one tile of rows."""
+"""Columns that a core processes at a time, of one tile of rows."""
 ROWS = 24
-"""Rows that a Vector core works on at once."""
+"""Rows that a Vector core processes at once."""
 
 
 def grouped(rows: int, depth: int, columns: int, groups: int, *, vectors: int, cores: int = CORES, chip: str) -> Any:
-    """``gelu(x @ weight[group] * scale[group] * token_scale)``, the rows of a group behind one another.
+    """``gelu(x @ weight[group] * scale[group] * token_scale)``; the rows of a group are contiguous.
 
-    The weights lie with rows along K, where the source has fractals in GM: the bytes and the lines are the same.
+    The weights are stored with rows along K, while the source has fractals in GM: the bytes and the lines are the same.
 
     Args:
-        vectors: Vector cores that work, 1 or 2 of a block.
+        vectors: the number of Vector cores of a block in use, 1 or 2.
     """
     group_rows = rows // groups
     parts = columns // PART_N

@@ -1,4 +1,4 @@
-"""Products of 128 x 128 one after the other on a Cube core, each stored, and what a Vector core then does with the last."""
+"""A sequence of products of 128 x 128 on a Cube core, each stored; then a Vector core may process the last one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIDE, DEPTH = 128, 4096
 
 
 def products(times: int, *, steps: int = 32, taken: bool = False, chip: str) -> Any:
-    """``times`` rounds of ``steps`` products, each loaded, multiplied and stored to the same place before the next is loaded.
+    """``times`` rounds of ``steps`` products, each loaded, multiplied and stored to the same bytes before the next is loaded.
 
     Args:
         taken: whether a Vector core then adds the first 256 elements to themselves.

@@ -1,7 +1,7 @@
-"""One core that repeats an instruction or a few: ones of the Vector or Cube unit, each after the one before, or scalar work.
+"""One core repeats one or a few instructions: dependent instructions of the Vector or Cube unit, or scalar code.
 
-The sources write the Vector instructions without barriers. All of them write the same place, so that each waits for the one
-before: the compiler's automatic synchronisation adds the barriers, and these kernels have them.
+The sources have no barriers between the Vector instructions. All instructions write the same bytes, so that each waits for the
+previous one: the source's automatic synchronisation adds the barriers, and these kernels have them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def binary(operation: Callable[..., None], count: int, *, chip: str) -> Any:
 
 
 def transcendental(count: int, *, chip: str) -> Any:
-    """Exponential, logarithm, root and inverse root of 256 float16 elements, each of the result before it, ``count`` times."""
+    """Exponential, logarithm, root and inverse root of 256 float16 elements, each of the previous result, ``count`` times."""
 
     @T.prim_func
     def repeat(X: T.Tensor((256,), "float16"), Z: T.Tensor((256,), "float16")):
@@ -67,7 +67,7 @@ def transcendental(count: int, *, chip: str) -> Any:
 
 
 def scalar_chain(count: int, *, chip: str) -> Any:
-    """``a = a * c + d`` of one float32 number in a register, each step of the result before it."""
+    """``a = a * c + d`` of one float32 number in a register; each step depends on the previous one."""
 
     @T.prim_func
     def chain(X: T.Tensor((8,), "float32"), Z: T.Tensor((8,), "float32")):
@@ -94,7 +94,7 @@ def scalar_updates(rounds: int, loads: int, *, chip: str) -> Any:
     """Updates of a vector in UB by eight columns of a matrix in UB, four rows a round: 32 subtractions of products.
 
     Args:
-        loads: elements of the matrix that a round reads; columns share them where these are fewer than 32.
+        loads: the number of elements of the matrix that a round reads; if it is less than 32, columns share them.
     """
     shared = 32 // loads if loads >= 8 else 8
     columns = 8 // shared
@@ -135,7 +135,8 @@ def scalar_updates(rounds: int, loads: int, *, chip: str) -> Any:
 
 
 def small_mmads(count: int, *, chip: str) -> Any:
-    """``count`` multiplications of 16 x 16 x 16 in float32 into the same place, a barrier of their pipe after each."""
+    """``count`` multiplications of 16 x 16 x 16 in float32 with the same destination, and a barrier of their pipe after
+    each."""
 
     @T.prim_func
     def multiply(A: T.Tensor((16, 16), "float32"), B: T.Tensor((16, 16), "float32"), C: T.Tensor((16, 16), "float32")):

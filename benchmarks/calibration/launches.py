@@ -1,4 +1,5 @@
-"""What a launch takes: none of the work, copies by a few cores or by all, and programs with a block for every row."""
+"""Kernels that measure the launch: an empty kernel, copies by a few cores or by all, and programs with a block for every
+row."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def nothing(blocks: int, *, chip: str) -> Any:
 
 
 def identity(size: int, cores: int, *, chip: str) -> Any:
-    """A copy of ``size`` bytes, a range of them a core, in pieces of 64 KB through two slots."""
+    """A copy of ``size`` bytes, a range for each core, in pieces of 64 KB through two slots."""
     piece = 65536
     share = -(-size // cores // 32) * 32
 
@@ -88,7 +89,7 @@ def softmax(rows: int, length: int, *, chip: str) -> Any:
 
 
 def normalised(rows: int, length: int, *, centred: bool, chip: str) -> Any:
-    """Root mean square or, where ``centred``, layer normalisation of float32, a block for every row."""
+    """Root mean square or, if ``centred``, layer normalisation of float32, a block for every row."""
 
     @T.prim_func
     def normalise(X: T.Tensor((rows, length), "float32"), W: T.Tensor((1, length), "float32"),

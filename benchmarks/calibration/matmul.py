@@ -1,4 +1,5 @@
-"""GEMMs as their sources tile them: a core's part of C tile by tile, A and B stored with rows along K, all flags by hand."""
+"""GEMMs with the tiling of their sources: a core computes its part of C tile by tile; A and B have rows along K; explicit
+flags."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ def matmul(size: int, over: tuple[int, int], *, deep: int = 0, tile: tuple[int, 
     """A GEMM of ``size`` in all three directions.
 
     Args:
-        deep: its K, where that differs.
-        over: cores along M and along N.
+        deep: the size K, if it differs.
+        over: the number of cores along M and along N.
         tile: rows and columns of a tile of C.
-        steps: how many depths of an MMAD a load of A and of B brings.
-        slots: tiles of A and of B in L1; with one nothing is loaded before what is there has gone to L0.
-        part: rows and columns of a core's part of C; even where not given. The last core of a row may have fewer columns:
-            by whole tiles, or, where tiles do not divide a part and its last one is as narrow as is left, by part of that one.
-        passes: parts of M that all cores go through one after the other, for the sake of L2.
+        steps: the depth of a load of A and of B, as a multiple of the depth of an MMAD.
+        slots: the number of slots for tiles of A and of B in L1; with one, a load waits until the previous tile was copied to
+            L0.
+        part: rows and columns of a core's part of C; by default all parts are equal. The last core of a row may have fewer
+            columns: fewer whole tiles, or a narrower last tile, if the tiles do not divide the part.
+        passes: the number of parts of M that all cores process one after the other, for locality in L2.
         wide: whether C is float32.
     """
     tile_m, tile_n = tile
@@ -111,7 +113,7 @@ def matmul(size: int, over: tuple[int, int], *, deep: int = 0, tile: tuple[int, 
 
 
 def one_core(part: int, tile: tuple[int, int]) -> Case:
-    """8192^3 on one core: a part of C along some of K, the rest along a line."""
+    """8192^3 on one core: a part of C with a part of K is modelled, the total is extrapolated linearly."""
     return Case(lambda count: matmul(part, (1, 1), deep=count * STEP, tile=tile, slots=1), (4, 8), 8192 // STEP,
                 times=(8192 // part) ** 2)
 
@@ -122,7 +124,7 @@ def on_all(**how: Any) -> Case:
 
 
 def in_loads_of_256(size: int) -> Case:
-    """Loads of four depths of an MMAD, C in float32."""
+    """A case whose loads have four times the depth of an MMAD, with C in float32."""
     return Case(lambda _count: matmul(size, (4, 6), steps=(4, 4), wide=True, chip="910_9391"))
 
 

@@ -1,4 +1,5 @@
-"""TurboQuant: rows of float32 divided by their lengths, and each element by the interval of 16 that it lies in, as 4 bits."""
+"""TurboQuant: divides rows of float32 by their lengths, and replaces each element by the index of its interval of 16, as 4
+bits."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ LENGTH, SLOT, CENTRES = 512, 320, 16
 
 
 def turbo_quant(rows: int, most: int = 12, *, cores: int = 40, chip: str) -> Any:
-    """Each core has a range of rows; the instructions work on a batch of up to ``most`` rows, each after the one before, and
-    the sum and the multiplication of a row on that row. Nothing overlaps with loads and stores.
+    """Each core has a range of rows. Dependent instructions process a batch of up to ``most`` rows; the sum and the
+    multiplication process single rows. Loads and stores do not overlap with computation.
 
-    The elements are packed as bytes, of which half are stored: there is no type of 4 bits.
+    The elements are packed as bytes, of which half are stored, since there is no 4-bit type.
     """
     own = -(-rows // cores)
     used = -(-rows // own)

@@ -1,7 +1,9 @@
-"""Reductions as Triton programs write them: a block per program, often more blocks than cores, tiles of rows and columns.
+"""Reductions as in Triton programs: a block for each program, often more blocks than cores, tiles of rows and columns.
 
-The loops have one slot: the compiler of these programs overlapped nothing, as the measured times show. Loads, computation and
-launch together are 0.8 to 1.0 of them in each of the five kinds of loops, and 0.5 to 0.7 if loads overlap with computation.
+The loops have one slot, since the measured times show that the compiler of these programs did not overlap loads: the modelled
+    sum of
+loads, computation and launch is 0.8 to 1.0 of the measured time in each of the five kinds of loops; with overlap it is 0.5 to
+0.7.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import tilelang_npu.language as T
 from calibration.case import Case
 
 START = {"max": -3.4e38, "min": 3.4e38, "sum": 0.0, "prod": 1.0}
-"""The element that a reduction begins with."""
+"""The neutral element of each reduction."""
 JOIN = {"max": T.vmax, "min": T.vmin, "sum": T.vadd, "prod": T.vmul}
-"""The operation that joins two tiles element by element."""
+"""The operation that combines two tiles element by element."""
 
 
 def along_rows(rows: int, length: int, tile: tuple[int, int], how: str, *, chip: str) -> Any:
-    """Reduces each row of float32: a block takes the rows of a tile, joins the tiles of its columns element by element, and
-    then reduces the tile that is left."""
+    """Reduces each row of float32: a block processes the rows of a tile, combines the tiles of its columns element by element,
+    and then reduces the resulting tile."""
     tall, wide = tile
     join = JOIN[how]
 
@@ -41,7 +43,7 @@ def along_rows(rows: int, length: int, tile: tuple[int, int], how: str, *, chip:
 
 
 def mean_of_rows(rows: int, length: int, own: int, tile: tuple[int, int], *, chip: str) -> Any:
-    """The mean of each row of float32: a block takes ``own`` rows, a tile of them at a time, reduces each tile of columns, and
+    """The mean of each row of float32: a block processes ``own`` rows, a tile at a time, reduces each tile of columns, and
     adds the results."""
     tall, wide = tile
 
@@ -65,8 +67,8 @@ def mean_of_rows(rows: int, length: int, own: int, tile: tuple[int, int], *, chi
 
 
 def along_columns(rows: int, length: int, tile: tuple[int, int], how: str, *, chip: str) -> Any:
-    """Reduces each column of float32: a block takes the columns of a tile, joins the tiles of its rows element by element, and
-    then reduces the tile that is left."""
+    """Reduces each column of float32: a block processes the columns of a tile, combines the tiles of its rows element by
+    element, and then reduces the resulting tile."""
     tall, wide = tile
     join = JOIN[how]
 
@@ -87,8 +89,8 @@ def along_columns(rows: int, length: int, tile: tuple[int, int], how: str, *, ch
 
 
 def least(count: int, own: int, part: int, *, chip: str) -> Any:
-    """The minimum of a vector of float32: a block takes ``own`` elements, a part of them at a time, and joins its result with
-    the others' by an atomic operation, an addition here, which moves the same bytes."""
+    """The minimum of a vector of float32: a block processes ``own`` elements, a part at a time, and combines its result with
+    those of other blocks by an atomic operation. Here it is an atomic addition, which moves the same bytes."""
     times = own // part
 
     @T.prim_func
@@ -112,7 +114,8 @@ def least(count: int, own: int, part: int, *, chip: str) -> Any:
 
 
 def minus_column(rows: int, length: int, blocks: int, wide: int, *, chip: str) -> Any:
-    """``z = x - y`` of float16, y one number a row: a block takes a range of rows, a part of a row at a time."""
+    """``z = x - y`` of float16, with one number of y for each row: a block processes a range of rows, a part of a row at a
+    time."""
     own = -(-rows // blocks)
 
     @T.prim_func
@@ -133,8 +136,8 @@ def minus_column(rows: int, length: int, blocks: int, wide: int, *, chip: str) -
 
 
 def sigmoids(rows: int, length: int, own: int, tile: tuple[int, int], *, chip: str) -> Any:
-    """The sum of ``sigmoid(2 * x + y)`` of each row of float32, y one row: a block takes ``own`` rows, a tile of them at a
-    time, joins the tiles of its columns element by element, and then reduces the tile that is left."""
+    """The sum of ``sigmoid(2 * x + y)`` of each row of float32, with y one row: a block processes ``own`` rows, a tile at a
+    time, combines the tiles of its columns element by element, and then reduces the resulting tile."""
     tall, wide = tile
 
     @T.prim_func
@@ -162,7 +165,8 @@ def sigmoids(rows: int, length: int, own: int, tile: tuple[int, int], *, chip: s
 
 
 def weighted(rows: int, length: int, own: int, tile: tuple[int, int], *, chip: str) -> Any:
-    """``x * w``, ``w * g`` and the sum of ``x * g`` of each row of float32: a block takes ``own`` rows, a tile at a time."""
+    """``x * w``, ``w * g`` and the sum of ``x * g`` of each row of float32: a block processes ``own`` rows, a tile at a
+    time."""
     tall, wide = tile
 
     @T.prim_func
@@ -196,7 +200,7 @@ def weighted(rows: int, length: int, own: int, tile: tuple[int, int], *, chip: s
 
 
 def squares(rows: int, length: int, dtype: str, *, cores: int = 40, chip: str) -> Any:
-    """The sum of squares of each row, row by row: each core has a range of rows, two slots for what is loaded and stored."""
+    """The sum of squares of each row, row by row: each core has a range of rows; loaded and stored tiles have two slots."""
     share = -(-rows // cores)
     half = dtype == "float16"
 

@@ -9,11 +9,11 @@ import tilelang_npu.language as T
 from calibration.case import Case
 
 BIG = 2.0**30
-"""The index that means no index; exact in float32."""
+"""The index that marks "no index"; exact in float32."""
 
 
 def lerp(elements: int, *, tile: int = 4096, cores: int = 48, chip: str) -> Any:
-    """``a + w * (b - a)`` of float16, computed in float32; each core takes every ``cores``-th tile."""
+    """``a + w * (b - a)`` of float16, computed in float32; each core processes every ``cores``-th tile."""
     tiles = T.ceildiv(elements, tile)
 
     @T.prim_func
@@ -46,7 +46,8 @@ def lerp(elements: int, *, tile: int = 4096, cores: int = 48, chip: str) -> Any:
 
 
 def argmax(rows: int, length: int, dtype: str, tile: int, *, cores: int = 48, chip: str) -> Any:
-    """The first place of the maximum of each row: rows in tiles, compared with their maximum, and the least of the places."""
+    """The first index of the maximum of each row: the tiles of a row are compared with the maximum, and the least index is
+    taken."""
     tiles = rows // tile
     used = min(tiles, cores)
 
@@ -123,7 +124,7 @@ def softsign(rows: int, length: int, block: tuple[int, int], *, chip: str) -> An
 
 
 def hinge(rows: int, length: int, tile: int, *, chip: str) -> Any:
-    """The sum of ``max(0, 1 - p * t)`` of each row, a block a row, with a barrier after each operation."""
+    """The sum of ``max(0, 1 - p * t)`` of each row, a block for each row, with a barrier after each operation."""
 
     @T.prim_func
     def hinge(P: T.Tensor((rows, length), "float32"), TARGET: T.Tensor((length,), "float32"),

@@ -1,4 +1,5 @@
-"""GEMMs as the examples of catlass tile them: blocks of C go round the cores in the order of a swizzle, two slots in L1."""
+"""GEMMs with the tiling of catlass' examples: the cores process blocks of C round-robin in a swizzled order, two slots in
+L1."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def basic(rows: int, columns: int, depth: int, *, step: int = 256, part: int = 6
     Args:
         step: depth of a load to L1; the last one may be shallower.
         part: depth of an MMAD.
-        tile: rows and columns of a block of C. The blocks follow each other down ``WIDE`` columns of blocks at a time, or,
-            where C is at least as wide as it is high, across ``WIDE`` rows of blocks.
+        tile: rows and columns of a block of C. The order of blocks is down ``WIDE`` columns of blocks at a time, or,
+            if C is at least as wide as it is high, across ``WIDE`` rows of blocks.
     """
     tall, wide = tile
     down, across = rows // tall, columns // wide
@@ -95,13 +96,14 @@ def basic(rows: int, columns: int, depth: int, *, step: int = 256, part: int = 6
 
 def quantised(rows: int, columns: int, depth: int, *, by_rows: bool = False, whole_a: bool = False, cores: int,
               chip: str) -> Any:
-    """``(a @ b) * scale * token_scale`` of int8, in blocks of 128 x 256 that go through a workspace of two blocks a core.
+    """``(a @ b) * scale * token_scale`` of int8, in blocks of 128 x 256 that go through a workspace of two blocks for each
+    core.
 
-    The Cube core starts at another step of the depth than its neighbours. The two Vector cores take every other 32 rows.
+    Each Cube core starts at a different step of the depth. The two Vector cores alternate, 32 rows at a time.
 
     Args:
         by_rows: whether B has rows along N; else along K.
-        whole_a: whether all of a block's rows of A stay in L1; each core then takes blocks that follow each other.
+        whole_a: whether all of a block's rows of A stay in L1; each core then processes consecutive blocks.
     """
     tall, wide, step, part = 128, 256, 512, 128
     down, across, steps = rows // tall, columns // wide, depth // step
@@ -248,8 +250,8 @@ def quantised(rows: int, columns: int, depth: int, *, by_rows: bool = False, who
 
 
 def split(rows: int, columns: int, depth: int, *, cores: int, chip: str) -> Any:
-    """As ``quantised`` with B along K, the depth divided among the cores: all Vector cores wait for each other, add the parts
-    of the products, wait again, and scale blocks of 32 rows."""
+    """``quantised`` with B along K, and with the depth divided between the cores: after a barrier of all Vector cores, they add
+    the parts of the products, and after a second barrier they scale blocks of 32 rows."""
     tall, wide, step, part = 128, 256, 512, 128
     down, across, steps = rows // tall, columns // wide, depth // step
     blocks = down * across
@@ -258,7 +260,7 @@ def split(rows: int, columns: int, depth: int, *, cores: int, chip: str) -> Any:
     vectors = 2 * cores
     own = min(-(-(size // vectors) // 64) * 64, 49152 // slices // 64 * 64)
     pieces = -(-size // own)
-    whole = wide // gcd(own, wide)  # parts of products share their place with blocks to be scaled: whole rows of both
+    whole = wide // gcd(own, wide)  # parts of products and blocks to be scaled share it: whole rows of both
     height = -(-max(slices, -(-2 * ROWS * wide // own)) // whole) * whole
 
     @T.prim_func

@@ -1,4 +1,4 @@
-"""Transposes by blocks of 16 x 16 and copies row by row, as the first version of a permutation does them, on 20 cores."""
+"""Transposes by blocks of 16 x 16 and copies row by row on 20 cores, as in the first version of a permutation kernel."""
 
 from __future__ import annotations
 

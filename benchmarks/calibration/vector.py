@@ -1,4 +1,4 @@
-"""Vector kernels and copies as their sources write them: additions step by step, reads of a matrix, the best of rows."""
+"""Vector kernels and copies as in their sources: the steps of an addition, reads of a matrix, the largest elements of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from calibration.case import Case
 
 
 def add(rows: int, length: int, cores: int, run: int, *, slots: int = 1, chip: str) -> Any:
-    """z = x + y in float16, each core its rows as one line in pieces of ``run``; x and y in the same groups of banks."""
+    """z = x + y in float16; each core processes its rows as one line in pieces of ``run``; x and y are in the same bank
+    groups."""
     share = rows * length // cores
     pieces = T.ceildiv(share, run)
 
@@ -49,7 +50,7 @@ def add(rows: int, length: int, cores: int, run: int, *, slots: int = 1, chip: s
 
 
 def add_scalar(run: int, pieces: int, *, chip: str) -> Any:
-    """The same on one core, element by element, of ``pieces`` pieces."""
+    """The addition of ``pieces`` pieces on one core, element by element."""
 
     @T.prim_func
     def add(X: T.Tensor((pieces * run,), "float16"), Y: T.Tensor((pieces * run,), "float16"),
@@ -73,7 +74,7 @@ def add_scalar(run: int, pieces: int, *, chip: str) -> Any:
 
 
 def read_to_ub(rows: int, length: int, tile: tuple[int, int], *, times: int = 1, chip: str) -> Any:
-    """Every core reads its rows of a float16 matrix into one place in UB, tile by tile, and does nothing with them."""
+    """Every core loads its rows of a float16 matrix into the same bytes of UB, tile by tile, without using them."""
     tile_m, tile_n = tile
     share = rows // 48
     whole, rest = divmod(length, tile_n)
@@ -95,7 +96,7 @@ def read_to_ub(rows: int, length: int, tile: tuple[int, int], *, times: int = 1,
 
 
 def read_to_l1(rows: int, length: int, tile: tuple[int, int], *, chip: str) -> Any:
-    """As ``read_to_ub``, into L1 by fractals."""
+    """Like ``read_to_ub``, into L1 as fractals."""
     tile_m, tile_n = tile
     share = rows // 24
     whole, rest = divmod(length, tile_n)
@@ -116,8 +117,8 @@ def read_to_l1(rows: int, length: int, tile: tuple[int, int], *, chip: str) -> A
 
 
 def read_all(rows: int, length: int, tile: tuple[int, int], *, in_turn: bool, chip: str) -> Any:
-    """Every core reads the whole of a float16 matrix into UB, tile by tile; all the same tiles at once, or each from its own
-    rows on."""
+    """Every core loads a whole float16 matrix into UB, tile by tile; all cores load the same tiles at once, or each core begins
+    at its own rows."""
     tile_m, tile_n = tile
     bands = rows // tile_m
 
@@ -135,8 +136,8 @@ def read_all(rows: int, length: int, tile: tuple[int, int], *, in_turn: bool, ch
 
 
 def lists_of(count: int) -> list[int]:
-    """Lengths of the sorted lists that are left of ``count`` pairs, the longest first, when as many as go into it were merged
-    four and four at a time. What is left behind the last of 32 is not looked at."""
+    """Returns the lengths of the sorted lists of ``count`` pairs after merging groups of four lists as far as possible, the
+    longest first. Pairs after the last complete group of 32 are ignored."""
     longest = 32
     while longest * 4 <= count:
         longest *= 4
@@ -148,11 +149,11 @@ def lists_of(count: int) -> list[int]:
 
 
 def top_k(rows: int, length: int, pitch: int, count: int, *, cores: int = 48, chip: str) -> Any:
-    """The largest of each row and where they were, by groups of 32 that are sorted, merged by four as far as this goes, and
-    then one after the other; each step goes to a place of its own and is copied back. Loads and stores overlap with it."""
+    """The largest elements of each row with their indices: groups of 32 are sorted, merged by four as far as possible, and then
+    one after the other; each step writes another buffer and is copied back. Loads and stores overlap with the sort."""
     share = rows // cores
     ends = [2 * end for end in accumulate(lists_of(count))]
-    merges = []  # elements of a list, and how many groups of four lists there are
+    merges = []  # elements of a list, and the number of groups of four lists
     while 128 * 4 ** len(merges) <= count:
         merges.append((64 * 4 ** len(merges), count // (128 * 4 ** len(merges))))
 

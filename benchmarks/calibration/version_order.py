@@ -1,4 +1,4 @@
-"""How often the model puts two measured versions of a kernel in the right order, by how far apart it puts them."""
+"""The rate at which the model orders two measured versions of a kernel correctly, by their modelled difference."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class VersionPair:
 
     @property
     def modelled_difference(self) -> float:
-        """The share of the slower version's modelled time that the faster one saves."""
+        """The modelled time that the faster version saves, relative to the slower one's."""
         return 1 - min(self.modelled) / max(self.modelled)
 
     @property
     def measured_difference(self) -> float:
-        """The share of the slower version's measured time that the faster one saves."""
+        """The measured time that the faster version saves, relative to the slower one's."""
         return 1 - min(self.measured) / max(self.measured)
 
     @property

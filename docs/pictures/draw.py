@@ -28,23 +28,23 @@ class Picture:
             f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>']
 
     def box(self, x: float, y: float, width: float, height: float, lines: Sequence[str], fill: str = PAPER) -> None:
-        """A box with lines of text in its middle, the first in bold."""
+        """Draws a box with centred lines of text, the first in bold."""
         self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{fill}" stroke="#8a97a5"/>')
         for number, line in enumerate(lines):
             place = y + height / 2 + 5 + (number - (len(lines) - 1) / 2) * 17
             self.text(x + width / 2, place, line, f"m {'b' if not number else 's'}")
 
     def bar(self, x: float, y: float, width: float, text: str, pipe: str) -> None:
-        """A piece of a pipe's time."""
+        """Draws an interval in which a pipe is busy."""
         self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="24" rx="3" fill="{PIPES[pipe]}"/>')
         self.text(x + width / 2, y + 17, text, "m w")
 
     def text(self, x: float, y: float, text: str, style: str = "") -> None:
-        """A line of text that begins there, or has its middle there with the style ``m``."""
+        """Draws a line of text that begins at the point, or with the style ``m`` is centred at it."""
         self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{style.strip()}">{escape(text)}</text>')
 
     def arrow(self, points: Sequence[tuple[float, float]], pipe: str = "", at: tuple[float, float] | None = None) -> None:
-        """A way with corners, and the pipe that moves along it."""
+        """Draws a path through the points, labelled with the pipe that moves data along it."""
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         self.parts.append(f'<polyline points="{path}" class="line"{f""" style="stroke:{PIPES[pipe]}" """ if pipe else ""}/>')
         if at is not None:
@@ -55,11 +55,11 @@ class Picture:
 
 
 def machine() -> Picture:
-    """A block's cores, their memories, and the pipe of each way."""
+    """The cores of a block, their memories, and the pipe of each path between memories."""
     chip = target.chip(target.DEFAULT)
     size = {space: f"{memory.size // 1024} KiB" for space, memory in chip.memory.items()}
     picture = Picture(860, 430, "A block: a Cube core, two Vector cores, and the memories between which their pipes move tiles")
-    picture.box(20, 20, 820, 46, ["GM, behind L2: the tensors of a kernel's parameters"], GLOBAL)
+    picture.box(20, 20, 820, 46, ["GM, cached in L2: the tensors of a kernel's parameters"], GLOBAL)
     picture.parts.append(f'<rect x="20" y="120" width="450" height="290" rx="8" fill="{CUBE}"/>')
     picture.text(36, 398, "Cube core (AIC): products", "b")
     picture.box(50, 150, 130, 46, ["L1", size["cbuf"]])
@@ -85,7 +85,7 @@ def machine() -> Picture:
 
 def pipelining() -> Picture:
     """A loop of loads and products with one slot for each tile, and with two."""
-    picture = Picture(860, 300, "With one slot a load waits until the tile before it was read; with two it runs ahead")
+    picture = Picture(860, 300, "With one slot a load waits until the previous tile was read; with two slots it starts earlier")
 
     def rows(y: int, title: str, loads: Sequence[int], products: Sequence[int]) -> None:
         picture.text(20, y, title, "b")
@@ -95,9 +95,9 @@ def pipelining() -> Picture:
             for number, start in enumerate(starts):
                 picture.bar(80 + start, top, width, f"{'load' if pipe == 'MTE2' else 'mul'} {number}", pipe)
 
-    rows(34, "one slot: each load waits until the product before it has read the tile",
+    rows(34, "one slot: each load waits until the previous product has read the tile",
          [0, 180, 360, 540], [100, 280, 460, 640])
-    rows(164, "two slots: load 1 goes where load 0 does not lie; load 2 waits for product 0 alone",
+    rows(164, "two slots: load 1 uses another slot than load 0; load 2 waits for product 0 alone",
          [0, 100, 200, 300], [100, 200, 300, 400])
     picture.arrow([(80, 274), (840, 274)])
     picture.text(800, 292, "time", "s")
@@ -105,8 +105,8 @@ def pipelining() -> Picture:
 
 
 def events() -> Picture:
-    """A load, the event behind it, and the instruction that waits for it."""
-    picture = Picture(860, 170, "MTE2 sets an event behind its load; V waits for it in front of the addition")
+    """A load, the event that is set after it, and the instruction that waits for the event."""
+    picture = Picture(860, 170, "MTE2 sets an event after its load; V waits for the event before the addition")
     for row, (name, y) in enumerate((("MTE2", 30), ("V", 100))):
         picture.text(20, y + 17, name, "b")
         picture.parts.append(f'<line x1="80" y1="{y + 12}" x2="840" y2="{y + 12}" stroke="#d5dbe1"/>')
@@ -118,7 +118,7 @@ def events() -> Picture:
             picture.box(130, y - 3, 290, 30, ["wait_flag MTE2 -> V"])
             picture.bar(430, y, 200, "add x, x", "V")
     picture.arrow([(410, 58), (424, 96)])
-    picture.text(90, 155, "The scalar unit has handed all of it out at once; only the event keeps V behind the load.", "s")
+    picture.text(90, 155, "The scalar unit issues all instructions at once; only the event makes V wait for the load.", "s")
     return picture
 
 

@@ -1,7 +1,7 @@
 """Several iterations under way
 
-`T.Pipelined`: while the Vector cores are at the scores of one tile of keys, the Cube core multiplies for the next. What
-passes between them gets several places in GM, in turn.
+`T.Pipelined`: while the Vector cores process the scores of one tile of keys, the Cube core multiplies for the next. The
+data that they exchange are in a ring buffer in GM.
 
 The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
 Here the source says so, and chooses the number of slots.

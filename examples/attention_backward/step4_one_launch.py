@@ -1,8 +1,8 @@
 """One launch that adds to dQ
 
-The second launch made scores, weights and their gradients again for one product. The first has all that it takes: `dS.T`,
-read the other way round, times the keys is the tile's part of `dQ`, which FIX adds to GM on the way out of L0C. Five products
-in place of seven. The order of these additions is not fixed, nor then are the last bits of `dQ`.
+The second launch computed scores, weights and their gradients again for one product. The first launch has all operands: `dS.T`,
+read transposed, times the keys is the tile's part of `dQ`, which FIX adds to GM when it copies from L0C. There are five
+products in place of seven. The order of these additions is not fixed, and so the last bits of `dQ` are not either.
 
 To know: that FIX can add where it stores, so that a sum over blocks needs no launch of its own; the profile takes the
 products as given.

@@ -1,9 +1,9 @@
 """One pass
 
-The part of a channel that one image has gets a mean and a sum of squares around it of its own, in UB, and what is known
-of the channel so far is put together with it: from `b` parts to `b + 1` the mean moves by a share of the difference,
-and the squares grow by those of the part and by what the two means are apart. These are a few operations on one number
-each.
+For the part of a channel in one image, the mean and the sum of squared differences to this mean are computed in UB, and are
+combined with those of the earlier images. From `b` parts to `b + 1` the mean changes by a fraction of the difference of the
+means, and the sum grows by that of the new part and by a term with the squared difference. These are a few operations on
+single numbers.
 
 To know: how the means and the squares of two parts are put together, so that the second pass is not needed.
 """

@@ -1,8 +1,8 @@
 """512 keys at once
 
 The last form of attention: 256 queries in a block, one half a Vector core, scores in float16, products with V summed over 512
-keys in L0C, workspaces said, all switches on. A core takes pair after pair in one loop. All pairs have as many turns, so that
-a turn's number says which tile of the pair it is at, and which keys.
+keys in L0C, explicit workspaces, all switches on. A core processes its pairs in one loop. All pairs have the same number of
+iterations, so that the index of the iteration determines the tile of the pair and the keys.
 
 Cures: narrow tile
 """

@@ -1,8 +1,8 @@
 """A mask everywhere
 
-All queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask; after the exponentials those
-weights are put to 0 whose key comes after its query, and with them go their gradients. What is thrown away has been multiplied
-and passed on.
+All queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask; after the exponentials the weights
+whose key comes after the query are set to 0, and so are their gradients. These weights are computed and transferred although
+they are not needed.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Lots of 512 queries
 
-As in the last step of attention's backward pass: half of the additions to `dK` and `dV`, gradients of results and queries in
-turns through L1, and loops over halves that overlap. Of a lot that the diagonal cuts, the queries before the keys are
-computed and thrown away, which are half a lot for every second tile; what is won is more.
+As in the last step of attention's backward pass: half as many additions to `dK` and `dV`, gradients of results and queries
+alternately through L1, and loops over halves that overlap. In a lot on the diagonal, the queries before the keys are
+computed and discarded, which are half a lot for every second tile; the savings are larger.
 
 To know: as there, that the sums in L0C grow longer with the lot, and less is added up in GM.
 """

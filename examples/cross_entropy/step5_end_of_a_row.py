@@ -1,10 +1,10 @@
 """What can wait for the end of a row
 
-In float16 V is at work all the time, and twelve of its seventeen instructions for a tile are on one number for each
-row: each takes as long to begin as one on a whole tile. They need not be done for each tile. A tile gets a maximum and
-a sum of its own, in a row of small buffers, without a look at those of other tiles; all places of labels in tiles are
-computed when the row begins; and when it ends, everything is put together, for all tiles at once. And the largest of a
-tile is the same in float16, at half the vectors.
+In float16 V is always busy, and twelve of its seventeen instructions for a tile process one number for each
+row: each has the same start-up cost as an instruction on a whole tile. They are not needed for each tile. Each tile gets its
+own maximum and sum, in a row of small buffers, independent of other tiles; the positions of all labels in tiles are
+computed at the beginning of the row; and at its end the results of all tiles are combined at once. The maximum of a tile
+is also computed in float16, with half as many vectors.
 
 To know: that what is known of tiles may be put together when a row ends, for all of them at once.
 """

@@ -1,7 +1,7 @@
 """768 keys at a time
 
-As many as have room in L1 with one slot for K and one for V. `T.Pipelined` with two slots for each has room for 384, which
-take 4 % longer: K and V take turns as it is, one being loaded while the other is multiplied.
+This is the largest number that fits L1 with one slot for K and one for V. With `T.Pipelined` and two slots for each, 384 keys
+fit, which take 4 % longer: K and V alternate anyway, one being loaded while the other is multiplied.
 
 Cures: small tiles
 """

@@ -1,8 +1,8 @@
 """Whole tiles, two of them under way
 
-As in the reduction: a loop over tiles that are whole on every core, in which the next loads overlap with this product and
-the store before it, and after it one short tile each for what is left. What V does is now hidden, so that the chain takes what
-the product takes.
+As in the reduction: a loop over tiles that are whole on every core, in which the next loads overlap with the current product
+and the previous store, and then one short tile for the remainder on each core. The work of V is now hidden, so that the chain
+takes as long as the product.
 
 The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
 Here the source says so, and chooses the number of slots.

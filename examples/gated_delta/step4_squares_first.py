@@ -1,8 +1,8 @@
 """Squares first
 
-A round waited for its right side to come to L1, and its square was multiplied after that. Nothing forces it to: the
-square is asked for first, and goes to a matrix of its own (`n` and `m` take turns), while the right side is on its way.
-The Cube core finds something to do in every gap.
+An iteration waited until its right-hand side was in L1, and computed the square after that. The order is not necessary: the
+square is now computed first, into a separate matrix (`n` and `m` alternate), while the right-hand side is transferred.
+The Cube core has work during every transfer.
 
 To know: which of two products the other does not wait for.
 """

@@ -1,7 +1,7 @@
 """Two tiles in L0C
 
-What is loaded for a tile is B alone, whatever its width, and narrower tiles cost nothing more. Two of 128 x 128 have room in
-L0C: M begins one while FIX drains the other, and twice as many tiles are shared among the cores more evenly.
+Only B is loaded for a tile, so that narrower tiles do not need more loads. Two tiles of 128 x 128 fit L0C: M computes one while
+FIX copies the other out, and twice as many tiles are distributed over the cores more evenly.
 
 Cures: hand-overs
 """

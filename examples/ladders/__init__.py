@@ -1,8 +1,8 @@
-"""What a ladder is: one problem, and the kernels that solve it, each better than the one before.
+"""Ladders: one problem, and a sequence of kernels that solve it, each faster than the previous one.
 
-A ladder is a folder next to this one. Its ``ladder.py`` says what the problem is (a ``Ladder``); each ``stepN_NAME.py`` is a
-script with one kernel, whose docstring says what changed and why. The tests, the tables and the pages of docs/gallery are made
-from these and know no ladder by name.
+A ladder is a folder next to this one. Its ``ladder.py`` defines the problem (a ``Ladder``); each ``stepN_NAME.py`` is a script
+with one kernel, whose docstring says what changed and why. The tests, the tables and the pages of docs/gallery are generated
+from these, without using the name of any ladder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ HERE = Path(__file__).resolve().parent.parent
 
 TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2)}
 Case = Mapping[str, Any]
-"""Arguments of a factory of kernels: sizes, element types, what is asked of it."""
+"""Arguments of a factory of kernels: sizes, element types, options."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a problem takes at least, however it is solved.
+    """The minimal work of a problem, independent of the algorithm.
 
     Attributes:
         read: bytes that are read once.
@@ -45,24 +45,24 @@ class Work:
     flops: Mapping[str, float] = field(default_factory=dict)
 
     def memory_us(self, chip: Chip) -> float:
-        """Microseconds in which the chip moves these bytes: what is read comes from HBM, and what is written goes to L2, which
-        keeps the last bytes, as many as it holds dirty, and passes the others on to HBM."""
+        """Returns the microseconds in which the chip moves these bytes: reads come from HBM, and writes go to L2, which keeps
+        the last bytes up to its dirty capacity, and writes the others to HBM."""
         rates = chip.traffic
         passed_on = max(0.0, self.written - rates.dirty)
         return 1e6 * max(self.read / rates.hbm_read + passed_on / rates.hbm_write, self.written / rates.l2_write)
 
     def cube_us(self, chip: Chip) -> float:
-        """Microseconds in which its Cube cores do these operations."""
+        """Returns the microseconds in which the Cube cores do these operations."""
         return 1e6 * sum(count / chip.peak_flops(kind) for kind, count in self.flops.items())
 
     def roof_us(self, chip: Chip) -> float:
-        """The longer of both: no kernel is faster."""
+        """Returns the larger of both times, a lower bound for every kernel."""
         return max(self.memory_us(chip), self.cube_us(chip))
 
 
 @contextlib.contextmanager
 def nothing_in_l2() -> Iterator[None]:
-    """While it is open, launches are timed with an empty L2: a problem's inputs come from HBM, as the roof has them."""
+    """Context in which launches are timed with an empty L2: the inputs of a problem come from HBM, as the roof assumes."""
     before = os.environ.get("TILELANG_NPU_L2")
     os.environ["TILELANG_NPU_L2"] = "cold"
     try:
@@ -76,13 +76,13 @@ def nothing_in_l2() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What was measured of the same problem on a GPU.
+    """A measurement of the same problem on a GPU.
 
     Attributes:
-        step: the kernel there.
+        step: the kernel on the GPU.
         dtype: its element type.
-        time: with its unit.
-        share: of the card's memory bandwidth; empty where none is published.
+        time: the time with its unit.
+        share: the percentage of the card's memory bandwidth; empty if it is not published.
     """
 
     step: str
@@ -96,21 +96,21 @@ class Ladder:
     """One problem.
 
     Attributes:
-        title: of its page.
-        about: what is computed, and what makes it slow; Markdown.
+        title: the title of its page.
+        about: the computation, and its bottlenecks; Markdown.
         cases: sizes at which values are checked.
         large: sizes at which time is modelled.
-        inputs: arguments of a kernel for a case; one that returns nothing writes the last ones.
+        inputs: arguments of a kernel for a case; a kernel without a result writes the last arguments.
         expected: the result for these arguments and the case, by NumPy.
-        work: the least that a case takes.
-        tolerance: how far values may be off, relative and absolute, by the element type of the result; ``TOLERANCE`` has what
-            is not here.
-        goal: the share of the roof that the last step reaches.
-        rate_of: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
-        rest: what keeps the last step from its goal, with figures as ``figures.py`` names them; empty where it reaches it.
-        shown: which of the large sizes the profiles on the page are of.
-        results: how many of the arguments those are.
-        counterparts: the same on a GPU.
+        work: the minimal work of a case.
+        tolerance: relative and absolute tolerance of values, by the element type of the result; the default is in
+            ``TOLERANCE``.
+        goal: the share of the roof that the last step should reach.
+        rate_of: the rate in the table: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
+        rest: the reasons why the last step does not reach its goal, with figures as named in ``figures.py``; empty if it does.
+        shown: the index of the large size whose profiles the page shows.
+        results: the number of arguments that a kernel without a result writes.
+        counterparts: measurements of the same problem on a GPU.
     """
 
     title: str
@@ -129,14 +129,14 @@ class Ladder:
     counterparts: Sequence[Counterpart] = ()
 
     def check(self, factory: Callable[..., Any]) -> None:
-        """What a step does as a script: its values against NumPy, and how long it takes at large sizes; with ``--profile``
-        also where that time goes."""
+        """The main function of a step's script: compares its values with NumPy, and prints its times at large sizes; with
+        ``--profile`` also the profiles."""
         self.values(factory)
         self.times(factory)
         print("PASS")
 
     def values(self, factory: Callable[..., Any]) -> None:
-        """Run the kernels of a factory against NumPy."""
+        """Runs the kernels of a factory, and compares their values with NumPy."""
         for case in self.cases:
             arrays = self.inputs(**case)
             wanted = self.expected(*(array.copy() for array in arrays), **case)
@@ -147,7 +147,7 @@ class Ladder:
                 np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol, err_msg=name(case))
 
     def times(self, factory: Callable[..., Any]) -> None:
-        """Print how long they take at the large sizes."""
+        """Prints the times at the large sizes."""
         for case in self.large:
             timed = self.timed(factory, case)
             print(f"{name(case):<40} {timed}")
@@ -156,8 +156,7 @@ class Ladder:
                     print(f"\n{timed.kernel.profile()}\n")
 
     def timed(self, factory: Callable[..., Any], case: Case) -> Timed:
-        """How long the kernel for a case takes if L2 holds nothing when it begins; nothing is computed unless what it does
-        depends on what it reads."""
+        """Times the kernel for a case, with an empty L2; values are computed only if the control flow depends on data."""
         kernel = factory(**case)
         with nothing_in_l2():
             launch = kernel.trace()
@@ -169,7 +168,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Timed:
-    """A launch of a kernel, and what its problem takes at least."""
+    """A launch of a kernel, and the minimal work of its problem."""
 
     kernel: Any
     launch: Any
@@ -178,13 +177,13 @@ class Timed:
 
     @property
     def chip(self) -> Chip:
-        """The modelled one."""
+        """The modelled chip."""
         chip: Chip = self.kernel.chip
         return chip
 
     @property
     def error(self) -> float:
-        """The share of the time within which four of five measured launches like this one are (docs/accuracy.md)."""
+        """The relative error of the time that holds for four of five similar measured launches (docs/accuracy.md)."""
         return float(self.launch.error)
 
     @property
@@ -194,23 +193,23 @@ class Timed:
 
     @property
     def share(self) -> float:
-        """Of the roof."""
+        """The share of the roof."""
         return self.work.roof_us(self.chip) / self.us
 
     @property
     def rate(self) -> str:
-        """Bytes or operations of the work in a second."""
+        """The bytes or operations of the work per second."""
         if self.rate_of == "memory":
             return f"{(self.work.read + self.work.written) / self.us / 1e3:.0f} GB/s"
         return f"{sum(self.work.flops.values()) / self.us / 1e6:.1f} TFLOP/s"
 
     @property
     def bound(self) -> str:
-        """The busiest pipe, of the longest launch."""
+        """The busiest pipe of the longest launch."""
         return str(max(getattr(self.launch, "parts", (self.launch,)), key=lambda part: part.time_us).bound_by)
 
     def __str__(self) -> str:
-        error = "?" if self.launch.error is None else f"{self.error:.0%}"  # no chip that a file describes was measured
+        error = "?" if self.launch.error is None else f"{self.error:.0%}"  # chips that a file describes were not measured
         return (f"{self.us:10.1f} us +- {error}  {self.rate:>14}  {self.share:6.1%} of the roof, "
                 f"bound by {self.bound}")
 
@@ -220,14 +219,14 @@ class Step:
     """A file of a ladder.
 
     Attributes:
-        file: it.
+        file: its path.
         title: the first line of its docstring.
-        text: the rest of it, but for what follows.
-        cures: the cause that this step removes, in the word of the profile's advice: a last paragraph of the docstring is
-            ``Cures: no overlap``, say.
-        known: where that is nothing that the profile advises, or not first, what a person had to know: a last paragraph is
+        text: the rest of the docstring, without the following paragraphs.
+        cures: the cause of the profile's advice that this step removes; given by a last paragraph of the docstring, for example
+            ``Cures: no overlap``.
+        known: the knowledge that the step needs if the profile does not advise it, or not first; given by a last paragraph
             ``To know: ...``.
-        code: what follows the docstring.
+        code: the text after the docstring.
     """
 
     file: Path
@@ -238,25 +237,25 @@ class Step:
     code: str
 
     def factory(self) -> Callable[..., Any]:
-        """What it makes kernels with: the function that has the ladder's name."""
+        """The factory of kernels: the function with the ladder's name."""
         with_ladder(self.file.parent)
         made: Callable[..., Any] = runpy.run_path(str(self.file), run_name=self.file.stem)[self.file.parent.name]
         return made
 
 
 def name(case: Case) -> str:
-    """A case as tables name it."""
+    """Returns the name of a case in tables."""
     return " ".join(f"2^{value.bit_length() - 1}" if isinstance(value, int) and value >= 2**20 and value & (value - 1) == 0
                     else str(value) for value in case.values() if value is not False)
 
 
 def folders() -> list[Path]:
-    """All ladders."""
+    """Returns the folders of all ladders."""
     return sorted(file.parent for file in HERE.glob("*/ladder.py"))
 
 
 def with_ladder(folder: Path) -> Any:
-    """The module ``ladder`` of a folder; from here on its steps find it under that name, as scripts do."""
+    """Imports the module ``ladder`` of a folder; from then on its steps import it by that name, as scripts do."""
     sys.modules.pop("ladder", None)
     sys.path[:] = [str(folder), *(place for place in sys.path if Path(place).parent != HERE)]
     import ladder
@@ -265,14 +264,14 @@ def with_ladder(folder: Path) -> Any:
 
 
 def load(folder: Path) -> Ladder:
-    """The ladder of a folder."""
+    """Returns the ladder of a folder."""
     found = with_ladder(folder).LADDER
     assert isinstance(found, Ladder)
     return found
 
 
 def steps(folder: Path) -> list[Step]:
-    """Its files, in order."""
+    """Returns the steps of a folder, in order."""
     return [_step(file) for file in sorted(folder.glob("step*.py"), key=lambda file: int(file.stem.split("_")[0][4:]))]
 
 

@@ -1,4 +1,4 @@
-"""What the profile says of a step, and whether the next step is what it advises first."""
+"""Summaries of the profile of a step, and whether the next step follows its first advice."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from ladders import Step, Timed
 
 NUMBERS = "other numbers"
-"""The cause of advice that was compiled with another number among the factory's arguments."""
+"""The cause of advice that was tried by compiling with another numeric argument of the factory."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """The profile of a step in a few words.
+    """A summary of the profile of a step.
 
     Attributes:
-        profile: all of it.
+        profile: the whole profile.
     """
 
     profile: Any
 
     @property
     def busiest(self) -> str:
-        """The pipe with most work, how much of the time, and what the rest of it is for."""
+        """The busiest pipe, its share of the time, and the reasons for the rest."""
         row = max(self.profile.pipes, key=lambda row: row.busy_us)
         busy = f"{row.core} {row.pipe} busy {row.busy_us / self.profile.time_us:.0%}"
         if not row.stalls:
@@ -55,8 +55,8 @@ class Said:
         return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({how})"
 
     def leads_to(self, before: Step, after: Step) -> bool:
-        """Whether the step after this one is the first advice: it removes that cause; where another number was advised, that
-        number has moved there."""
+        """Whether the next step follows the first advice: it removes the cause, or, if another number was advised, uses this
+        number."""
         if not self.advice:
             return False
         if self.advice[0].cause != NUMBERS:
@@ -69,12 +69,12 @@ class Said:
 
 
 def _in_words(reason: Any) -> str:
-    """A reason, with the statement in place of its line."""
+    """Returns the text of a reason, with the statement in place of its line."""
     where = f"line {reason.place.line}" if reason.place is not None else ""
     said = str(reason)
     return said.replace(where, f"(`{reason.place.source().strip()}`)") if where else said
 
 
 def said(timed: Timed) -> Said:
-    """The profile of what was timed: what ``print(kernel.profile())`` shows."""
+    """Returns the summary of the profile of a timed launch, which ``print(kernel.profile())`` shows."""
     return Said(timed.kernel.profile())

@@ -1,9 +1,9 @@
-"""Figures in a text, read from what was measured when the page is made: typed ones grow old with the model.
+"""Placeholders for modelled figures in texts, which are filled in when the page is generated, so that they are up to date.
 
-A text says ``{AIV V}`` for the share of the call in which V of the Vector cores is at work, ``{AIC MTE2 HBM}`` for the share in
-which that pipe has this reason (``L2``, ``HBM``, ``short rows``, ``compute``, ... as profiles name them), ``{time}``,
-``{launch}`` and ``{launch share}``; ``{1: AIV V}`` is of the second of the large sizes, and what has no
-number is of the one that is shown.
+``{AIV V}`` is the share of the call in which V of the Vector cores is busy, ``{AIC MTE2 HBM}`` the share in which that pipe has
+this reason (``L2``, ``HBM``, ``short rows``, ``compute``, ... as profiles name them). Others are ``{time}``, ``{launch}`` and
+``{launch share}``. ``{1: AIV V}`` is for the second of the large sizes; a placeholder without a number is for the size that the
+page shows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ NAMED = re.compile(r"\{(?:(\d+): )?([A-Za-z0-9 ]+)\}")
 
 
 def with_figures(text: str, times: Sequence[Timed], shown: int) -> str:
-    """The text with the figures of a step that was timed at each of the large sizes."""
+    """Returns the text with the figures of a step that was timed at each of the large sizes."""
     return NAMED.sub(lambda found: _figure(found[2], times[int(found[1] or shown)]), text)
 
 
 def pattern(text: str) -> str:
-    """What the text looks like on a page, whatever the figures are."""
+    """Returns a regular expression that matches the text on a page with any figures."""
     return "[0-9.]+ (?:%|us)".join(re.escape(part) for part in NAMED.split(text)[::3])
 
 

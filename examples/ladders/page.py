@@ -18,7 +18,7 @@ ON_A_CARD = "Theirs was measured on a card (A100 PCIe 40 GB, about 1.55 TB/s); o
 FOLLOWED = "This step is that advice."
 OTHER = "This step is something else."
 WON = 1.02
-"""From which factor of the time on, at one of the large sizes, an edit has won something."""
+"""The factor of the time, at one of the large sizes, from which on an edit counts as a gain."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Measured:
     """A ladder with the times of its steps.
 
     Attributes:
-        folder: the ladder's.
-        ladder: it.
+        folder: the folder of the ladder.
+        ladder: the ladder.
         steps: its steps.
-        times: of each step at each large size.
-        said: what the profile says of each step, at the size that the page shows.
+        times: the times of each step at each large size.
+        said: the summary of the profile of each step, at the size that the page shows.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ class Measured:
 
 
 def page(measured: Measured) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     ladder, name = measured.ladder, measured.folder.name
     lines = [f"# {ladder.title}", "", ladder.about, "", f"![Share of the roof, step by step]({name}.svg)", "",
              "## Steps", "", _roof(measured), ""]
@@ -65,7 +65,7 @@ def page(measured: Measured) -> str:
 
 
 def _table(measured: Measured, place: int) -> list[str]:
-    """The steps at one size."""
+    """Returns the table of the steps at one size."""
     what = "bandwidth" if measured.ladder.rate_of == "memory" else "rate"
     lines = [f"| step | time | {what} | of the roof | bound by |", "|---|---:|---:|---:|---|"]
     for number, (step, times) in enumerate(zip(measured.steps, measured.times, strict=True), 1):
@@ -91,7 +91,7 @@ def _roof(measured: Measured) -> str:
 
 
 def _step(measured: Measured, place: int) -> list[str]:
-    """A step: what it is, what led to it, what changed, and what the profile says then."""
+    """Returns the section of a step: its text, the advice that led to it, the change, and its profile."""
     ladder, step, said = measured.ladder, measured.steps[place], measured.said[place]
     before = measured.steps[place - 1] if place else None
     path = step.file.relative_to(ladders.HERE.parent).as_posix()
@@ -108,7 +108,7 @@ def _step(measured: Measured, place: int) -> list[str]:
 
 
 def _led(measured: Measured, place: int) -> str:
-    """What the profile of the step before advised first, and whether this is it."""
+    """Returns the first advice for the previous step, and whether this step follows it."""
     before, step, said = measured.steps[place - 1], measured.steps[place], measured.said[place - 1]
     advised = f"The profile's first advice on step {place}: {said.first}." if said.first else (
         f"The profile has no advice on step {place}.")
@@ -121,7 +121,7 @@ def _led(measured: Measured, place: int) -> str:
 
 
 def _code(before: Step | None, step: Step) -> list[str]:
-    """The file, or what changed of it."""
+    """Returns the file, or its differences to the previous step."""
     if before is None:
         return ["```python", step.code, "```", ""]
     changed = difflib.unified_diff(before.code.splitlines(), step.code.splitlines(), n=2, lineterm="")
@@ -130,12 +130,12 @@ def _code(before: Step | None, step: Step) -> list[str]:
 
 
 def _sections(text: str) -> list[str]:
-    """The parts of a page that are about one step each, in order."""
+    """Returns the sections of a page, one for each step, in order."""
     return re.split(r"^## \d+\. ", text, flags=re.MULTILINE)[1:]
 
 
 def _winning(text: str) -> list[bool]:
-    """Of each edit of a page whether it wins something at one of the large sizes."""
+    """Returns for each edit of a page whether it saves time at one of the large sizes."""
     tables = [[float(us) for us in re.findall(r"^\| \d+\. .* \| ([\d.]+) us ± ", part, re.MULTILINE)]
               for part in re.split(r"^###? ", text, flags=re.MULTILINE) if "| of the roof |" in part]
     return [any(before > WON * after for before, after in both)
@@ -143,10 +143,10 @@ def _winning(text: str) -> list[bool]:
 
 
 def index(pages: Path) -> str:
-    """The page that lists the ladders; how often the advice was the next step, it reads on their pages.
+    """Returns the page that lists the ladders; it reads from their pages how often the next step follows the advice.
 
-    What wins nothing cannot be advised, so edits that do not win are counted apart: in the model, a kernel that HBM bounds
-    already is no faster for a longer tile.
+    Edits that save nothing cannot be advised, so they are counted separately: in the model, a longer tile does not make a
+    kernel faster that HBM bounds already.
     """
     lines = ["| ladder | steps | first | last | of the roof | advised |", "|---|---:|---|---|---:|---:|"]
     advised = edits = winning = 0

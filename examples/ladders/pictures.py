@@ -1,4 +1,4 @@
-"""The pictures of a ladder's page: shares of the roof step by step, the last step's time by pipes, its place under the roof."""
+"""The pictures of a ladder's page: the share of the roof of each step, the timeline of the last step, and the roofline."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tilelang_npu.charts import Curve, curves, picture
 from tilelang_npu.simulator.result.profile import svg_charts
 
 GOAL = "#b24c4c"
-"""The colour of the line that the last step is to reach."""
+"""The colour of the line that marks the goal."""
 SLICES = 160
-"""Pieces of work of a timeline."""
+"""The number of intervals of a timeline."""
 
 
 def shares(ladder: Ladder, times: Sequence[Sequence[Timed]]) -> str:
-    """Shares of the roof, step by step: a curve for each size, with the model's error, and the goal."""
+    """Returns the picture of the share of the roof by step: a curve for each size, with the model's error, and the goal."""
     drawn = [Curve(ladders.name(case), [(step, 100 * timed.share) for step, timed in enumerate(row, 1)],
                    [(100 * timed.share / (1 + timed.error), 100 * timed.share / (1 - timed.error)) for timed in row])
              for case, row in zip(ladder.large, zip(*times, strict=True), strict=True)]
@@ -26,14 +26,14 @@ def shares(ladder: Ladder, times: Sequence[Sequence[Timed]]) -> str:
 
 
 def timeline(said: Said) -> str:
-    """What each pipe of a block does for a while, in the middle of the longest launch."""
+    """Returns the timeline of the pipes of a block, for an interval in the middle of the longest launch."""
     launch, parts = max(zip(said.profile.launch.parts, said.profile.parts, strict=True), key=lambda one: one[0].time_us)
     block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
     return picture(svg_charts.timeline(launch, block, most=SLICES), f"{launch.name}, a part of a block")
 
 
 def roofline(said: Mapping[str, Said]) -> str:
-    """The steps under the roof, the last of them the large point; empty where nothing is computed."""
+    """Returns the roofline with a point for each step, the last one large; empty if the problem has no operations."""
     found = {name: one.profile.roofline for name, one in said.items()}
     *_, last = found
     roof = found.pop(last)

@@ -1,9 +1,9 @@
 """Sums of a mask
 
-No core counts one by one: a mask has a 1 where a token wants an expert, and the sums of its columns up to each row are what the
-scalar unit counted, for all experts at once. Each core has a piece of all tokens. What other cores counted is 48 times 64
-numbers, which every core adds up for itself in the second launch, and a gather picks the places of the slots. A row, asked for
-eight times in a loop, is now loaded once: eight slots one after the other are those of one token.
+No core counts single tokens: a mask has a 1 if a token selects an expert, and the running sums of its columns are the counts of
+the scalar unit, for all experts at once. Each core has a part of the tokens. The counts of the other cores are 48 times 64
+numbers, which every core adds up in the second launch, and a gather selects the positions of the slots. A row, which was loaded
+eight times in a loop, is now loaded once: eight consecutive slots belong to one token.
 
 Cures: scalar work
 """

@@ -2,10 +2,10 @@
 
 The plainest kernel: a single core brings a tile to UB, reduces it to one number, and combines that with what it has.
 `T.reduce_sum` works on whole vectors, so that this is far from a loop over elements (which the scalar unit would do in some
-7 ns each, 0.2 s in all). But 47 cores have nothing to do, one core has at most 8 KB of requests to HBM under way, and V and
-MTE2 take turns.
+7 ns each, 0.2 s in all). But 47 cores are idle, one core has at most 8 KB of requests to HBM in flight, and V and
+MTE2 do not overlap.
 
-Beyond the end of the vector arrives `pad_value`: what changes nothing.
+Elements past the end of the vector are filled with `pad_value`, the neutral element.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """As many rows as have room
 
-In float16 a tile takes half of UB, so there may be sixteen rows in it. Half as many instructions begin, and the pipes have
-fewer ends to wait for. In float32 sixteen rows have no room for a second slot (`explain()` says so, and the loop would not
-overlap), and there it stays at eight.
+In float16 a tile takes half as many bytes of UB, so it can have sixteen rows. There are half as many instructions, and fewer
+waits between the pipes. In float32 a second slot of sixteen rows does not fit (`explain()` says so, and the loop would not
+overlap), so the tile keeps eight rows.
 
 Cures: small tiles
 

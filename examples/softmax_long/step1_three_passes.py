@@ -1,7 +1,7 @@
 """Three passes
 
-The formula as it stands: one pass for the largest element of a row, one for the sum, one for the results, in pieces of
-8192. Each pass reads the row, and takes an exponential of each element more than it would have to.
+A direct implementation of the formula: one pass for the largest element of a row, one for the sum, one for the results, in
+pieces of 8192. Each pass reads the row, and the exponential of each element is computed twice.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Tiles twice as long
 
-Instructions and waits begin half as often for 16384 elements at once. In float16 a tile has its two slots still; in float32,
-where it takes 64 KB, the second one has no room, and longer transfers win more than that loses. And a cast that stands in an
-expression is a copy only where it changes the type: in float32 the second pass computes where the tile came.
+With 16384 elements at once there are half as many instructions and waits. In float16 a tile still has two slots; in float32 a
+tile takes 64 KB, so that the second slot does not fit, but longer transfers save more than that costs. A cast in an
+expression is a copy only if it changes the type: in float32 the second pass computes in place.
 
 Cures: small tiles
 """

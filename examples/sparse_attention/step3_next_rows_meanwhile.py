@@ -1,8 +1,8 @@
 """The next rows meanwhile
 
-MTE2 has nothing to do while the Vector cores make weights, and the loads of the next rows come after that of the weights.
-Here they come before it: as soon as the scores of a tile are on their way, the rows of the next one are loaded to a
-second place. Two tiles of 128 rows take turns, and what is done with one is a macro.
+MTE2 is idle while the Vector cores compute weights, since the loads of the next rows come after the load of the weights.
+Here they come before it: as soon as the scores of a tile are stored, the rows of the next tile are loaded to a
+second buffer. Two tiles of 128 rows alternate, and the work on one tile is a macro.
 
 To know: that MTE2 takes its loads in the order of the program, so that a load that waits holds up those after it.
 `T.Pipelined` would do this, but leaves a loop as it stands whose loads begin with numbers from GM.

@@ -16,7 +16,7 @@ SHAPE = (6, 4, 8)
 
 
 def _views(cuts: list[tuple[list[int], list[int]]]) -> list[memref.SubviewOp]:
-    """One view behind the other, all of static offsets and sizes."""
+    """A chain of views with static offsets and sizes."""
     lines, of, shape, offset = [], "%b", SHAPE, 0
     layout = ""
     for number, (starts, sizes) in enumerate(cuts):
@@ -46,12 +46,12 @@ def _drawn(chance: random.Random, depth: int) -> tuple[list[tuple[list[int], lis
 def test_parts_are_disjoint_where_no_element_is_in_both(seed: int) -> None:
     chance = random.Random(seed)
     drawn = [_drawn(chance, depth) for depth in (1, 1, 2, 2, 3, 1, 2)]
-    told = []
+    reported = []
     for cuts, held in drawn:
         views = _views(cuts)
-        told.append((static_box_of(views[-1].result, views[0].source), held))
+        reported.append((static_box_of(views[-1].result, views[0].source), held))
     outcomes = set()
-    for (one, first), (two, second) in itertools.combinations(told, 2):
+    for (one, first), (two, second) in itertools.combinations(reported, 2):
         assert are_disjoint_boxes(one, two) == (not (first & second).any())
         outcomes.add(are_disjoint_boxes(one, two))
     assert outcomes == {True, False}

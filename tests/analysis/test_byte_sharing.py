@@ -1,4 +1,5 @@
-"""What shares bytes although there is room computes the same as side by side, waits no longer, and takes no more bytes."""
+"""Buffers that share bytes although there is room: the values are the same as without sharing, and no waits or bytes are
+added."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import tilelang_npu.language as T
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COUNT = int(os.environ.get("TILELANG_RANDOM_PLANS", "25"))
-ROWS, COLUMNS = 128, 8  # all buffers are whole rounds of the banks: where they lie costs nothing
+ROWS, COLUMNS = 128, 8  # all buffers are a multiple of the banks' period: their addresses do not affect times
 Step = tuple[str, int, int]
 
 KERNEL = """
@@ -43,13 +44,13 @@ def make(trips, planned, loop):
 
 @st.composite
 def programs(draw: Any) -> list[Step]:
-    """Operations, each with a destination of its own, on results of earlier ones by how long ago these were."""
+    """Operations with different destinations; an operand is the result of an earlier operation, given by its distance."""
     kinds = st.sampled_from(["add", "mul", "relu", "less", "half"])
     return draw(st.lists(st.tuples(kinds, st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8))
 
 
 def _text(program: list[Step], *, sunk: bool) -> str:
-    """The program as a kernel, its tiles in the loop or outside of it."""
+    """Returns the program as a kernel, with tiles that are allocated in the loop or outside of it."""
     tile = f'T.alloc_ub(({ROWS}, {COLUMNS}), "float32")'
     made, lines = ["x = " + tile, "y = " + tile], [f"T.copy(X[turn * {ROWS}, 0], x)", f"T.copy(Y[turn * {ROWS}, 0], y)"]
     names = ["x", "y"]
@@ -83,7 +84,7 @@ def _expected(program: list[Step], x: Any, y: Any) -> Any:
 
 
 @settings(max_examples=COUNT, suppress_health_check=list(HealthCheck), deadline=None)
-@example(program=[("add", 0, 0), ("add", 0, 0), ("relu", 2, 0)], trips=2, sunk=False, stages=2, seed=0)  # what nobody reads
+@example(program=[("add", 0, 0), ("add", 0, 0), ("relu", 2, 0)], trips=2, sunk=False, stages=2, seed=0)  # an unread result
 @given(program=programs(), trips=st.integers(1, 3), sunk=st.booleans(), stages=st.integers(1, 3), seed=st.integers(0, 999))
 def test_random_programs_are_as_fast_and_the_same_as_side_by_side(
         tmp_path_factory: pytest.TempPathFactory, program: list[Step], trips: int, sunk: bool, stages: int, seed: int) -> None:
@@ -104,8 +105,8 @@ def test_random_programs_are_as_fast_and_the_same_as_side_by_side(
     assert kernels[0].last_launch.cycles <= kernels[1].last_launch.cycles
 
 
-def test_a_result_takes_no_bytes_beside_its_last_input() -> None:
-    """A product and its exponential, once a block: 16 384 bytes of UB a Vector core, which both have in turn."""
+def test_a_result_reuses_the_bytes_of_its_last_input() -> None:
+    """A product and its exponential, once in each block: both use the same 16 384 bytes of UB of a Vector core."""
     @T.prim_func
     def main(A: T.Tensor((512, 128), "float16"), B: T.Tensor((128, 512), "float16"), C: T.Tensor((512, 512), "float32"),
              D: T.Tensor((512, 512), "float32")):
@@ -142,7 +143,7 @@ def test_temporaries_of_a_statement_and_of_the_next_are_the_same_bytes(monkeypat
 
 
 def test_two_accumulators_in_turn_over_a_length_of_run_time_fit() -> None:
-    """Each fills L0C, and starts over in each turn of the outer loop."""
+    """Each accumulator fills L0C, and is cleared in each iteration of the outer loop."""
     length = T.dynamic("length")
 
     @T.prim_func

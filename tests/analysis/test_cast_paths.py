@@ -1,4 +1,4 @@
-"""Conversions as sequences of steps: each gives what the conversion means, on both kinds of vector units."""
+"""Conversions as sequences of steps: the result is that of the conversion, on both kinds of vector units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRAPPING = "truncwithoverflow"
 
 
 def walked(values: np.ndarray, source: DType, target: DType, mode: str, on_registers: bool) -> Any:
-    """What the steps of a conversion make of values, each taken alone; each cast is one that the unit has."""
+    """Returns the result of the steps of a conversion on single values, and checks that the unit has each cast."""
     here = source
     for step in cast_path(source, target, mode, on_registers) or ():
         if step.how == BITS:
@@ -46,7 +46,7 @@ def walked(values: np.ndarray, source: DType, target: DType, mode: str, on_regis
 @pytest.mark.parametrize("on_registers", [False, True])
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_unsigned_types(source: DType, on_registers: bool, rng: np.random.Generator) -> None:
-    """From and to unsigned types: the number itself where the type holds it, the nearest one of it from a float."""
+    """From and to unsigned types: the same number if the type can represent it, the nearest one for floats."""
     values = inputs(rng, source)
     for target in TYPES:
         if target == source or not any(kind.is_integer and not kind.is_signed for kind in (source, target)):

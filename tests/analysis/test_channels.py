@@ -1,4 +1,4 @@
-"""Channels between the cores: what one kind of core writes and the other reads, from the roles of the accesses."""
+"""Channels between the cores: buffers that one kind of core writes and the other reads, from the roles of the accesses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilelang_npu.errors import TileError
 MEMORIES = {"gm": "#hivm.address_space<gm>", "l1": "#hivm.address_space<cbuf>", "l0c": "#hivm.address_space<cc>",
             "ub": "#hivm.address_space<ub>", "shared": "#tile.scope<shared>", "fragment": "#tile.scope<fragment>"}
 KINDS = {name: f"memref<16x16xf32, {space}>" for name, space in MEMORIES.items()}
-# the buffers and tensors of every kernel here, and where each is
+# the buffers and tensors of all kernels of this file, with their memories
 PLACES = {"x": "gm", "s": "gm", "w": "gm", "l": "l1", "c": "l0c", "u": "ub", "a": "shared", "b": "shared", "v": "shared",
           "t": "shared", "acc": "fragment"}
 

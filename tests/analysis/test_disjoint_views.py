@@ -58,7 +58,8 @@ def _overlap(row: int, size: int, other: int, other_size: int) -> bool:
 @pytest.mark.parametrize(("step", "size", "later"), list(product([1, 2], [4, 8, 9, 16, 17], [False, True])))
 @pytest.mark.parametrize("shift", [-16, -8, -1, 0, 8, 16])
 def test_rows_that_follow_the_induction_variable(step: int, size: int, later: bool, shift: int) -> None:
-    """Rows from 8 t and from 8 t + shift on, for t of a loop of many iterations: exactly what all pairs of iterations say."""
+    """Rows from 8 t and from 8 t + shift on, for iterations t of a long loop: the result is that of testing all pairs of
+    iterations."""
     found = _disjoint("%s = arith.muli %t, %c8 : index", f"%more = arith.constant {shift} : index",
                       "%r = arith.addi %s, %more : index",
                       _view("u", "%s", size=(size, 64)), _view("v", "%r", size=(size, 64)), later=later, step=step, trips=40)
@@ -198,7 +199,7 @@ OUTER = """
 @pytest.mark.parametrize(("low", "add", "size", "only"), [
     ("%c0", "%c0", 8, True), ("%c0", "%c0", 9, False),
     ("%c0", "%start", 8, False),  # rows 8 i + t: those of i + 1 and of i in another outer iteration
-    ("%t", "%c0", 8, False),  # the same i stands for different iterations
+    ("%t", "%c0", 8, False),  # the same i has different values in two iterations
     ("%c0", "%n", 8, True)])
 def test_rows_of_an_inner_loop_in_two_iterations_of_the_outer_one(low: str, add: str, size: int, only: bool) -> None:
     views, (outer, inner) = _parsed(OUTER.format(low=low, add=add, view=_view("u", "%o", size=(size, 64))))

@@ -133,7 +133,7 @@ def test_a_gemm_that_starts_its_accumulator_does_not_read_it(condition: str, rea
 
 
 def _find_mark(ops: list[Operation]) -> Operation:
-    """Returns the operation that fills ``%o``: the place in question."""
+    """Returns the operation that fills ``%o``, which marks the position under test."""
     (mark,) = [op for outer in ops for op in outer.walk() if isinstance(op, tile.FillOp) and op.target.name_hint == "o"]
     return mark
 

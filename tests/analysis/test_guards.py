@@ -1,4 +1,4 @@
-"""What a condition says of numbers: natural where it holds, and of each kind of comparison negative where it does not."""
+"""Bounds that follow from a condition: expressions that are non-negative if it holds, and negative if it does not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_of_what_is_no_such_comparison_a_leaf_says_so() -> None:
 @pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("short", range(-2, 3))
 def test_as_many_tiles_as_are_whole_end_with_what_is_there(short: int, clamped: bool) -> None:
-    """Of every length, and every tile of it: what is behind its end, less ``short``."""
+    """For every length and every tile: the elements past the end, minus ``short``."""
     position = ("%last = arith.subi %q, %c1 : index\n%least = arith.minsi %t, %last : index\n"
                 "%i = arith.maxsi %least, %c0 : index"
                 if clamped else "%i = arith.addi %t, %c0 : index")
@@ -98,7 +98,9 @@ def test_a_remainder_is_less_than_its_divisor(size: int, below: bool) -> None:
 @pytest.mark.parametrize("kind", ["minsi", "maxsi"])
 @pytest.mark.parametrize("bound", [-2, 0, 3, 9, 12])
 def test_what_is_said_of_the_smaller_or_greater_of_two_holds_for_every_value(kind: str, bound: int) -> None:
-    """Sums of it, of the number itself and of a constant, for a counter from 0 to 9: none is called natural that is not."""
+    """Sums of the minimum or maximum, of the number itself and of a constant, for a counter from 0 to 9: no negative sum is
+    called
+non-negative."""
     module = parse_module(f"""func.func @f() {{
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index

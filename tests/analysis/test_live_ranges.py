@@ -1,4 +1,4 @@
-"""Statements that use a buffer, and where a buffer's next value begins."""
+"""Statements that use a buffer, and the statement at which a buffer's next value begins."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_a_buffer_that_nothing_accesses_has_no_statements() -> None:
 @pytest.mark.parametrize(("lines", "lives"), [
     ([LOAD, STORE, LOAD, STORE], [[2, 3]]),
     ([LOAD, WORK, STORE, OTHER, CLEAR, WORK, LOAD, STORE], [[4, 5], [6, 7]]),
-    ([LOAD, STORE, WORK, STORE], []),  # the work reads what was loaded
+    ([LOAD, STORE, WORK, STORE], []),  # the computation reads the loaded value
     ([LOAD, STORE, _loop(LOAD, STORE)], [[2]]),
-    ([LOAD, STORE, _loop(STORE, LOAD)], []),  # the first iteration stores what was loaded above
+    ([LOAD, STORE, _loop(STORE, LOAD)], []),  # the first iteration stores the value loaded above
     ([LOAD, STORE, _branches([LOAD], [CLEAR]), STORE], [[2, 3]]),
     ([LOAD, STORE, _branches([LOAD], [OTHER]), STORE], []),  # the second branch leaves the earlier value
     ([LOAD, STORE, _loop(LOAD, end="%n"), STORE], []),  # so does a loop that may have no iteration
@@ -96,10 +96,10 @@ def test_live_ranges_are_one_unless_both_are_moved() -> None:
     ([_loop(LOAD, STORE), _loop(LOAD, STORE)], [[1]]),  # the first one keeps the allocation
     ([_loop(LOAD, STORE), _loop(LOAD, STORE), LOAD, STORE], [[0], [1]]),
     ([_loop(LOAD, STORE)], []),
-    ([_loop(LOAD), STORE], []),  # what the loop leaves is read below
-    ([LOAD, _loop(WORK, STORE)], []),  # the loop reads what was loaded above
+    ([_loop(LOAD), STORE], []),  # the value after the loop is read below
+    ([LOAD, _loop(WORK, STORE)], []),  # the loop reads the value loaded above
     ([LOAD, STORE, _loop(LOAD, STORE), STORE], []),
-    ([WORK, STORE, _loop(LOAD, STORE)], []),  # the work reads what the buffer held before
+    ([WORK, STORE, _loop(LOAD, STORE)], []),  # the computation reads the buffer's earlier value
     ([_branches([_loop(LOAD, STORE)], [_loop(LOAD, STORE)])], None),
     ([_branches([_loop(LOAD, STORE)], [OTHER])], [])])
 def test_live_ranges_of_loops_are_one_statement_and_leave_nothing(lines: list[str], lives: list[list[int]] | None) -> None:

@@ -18,7 +18,7 @@ from tilelang_npu.analysis.nesting import (
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import parse_module
 
-# Each constant marks a place: its value is the place's name in the tests.
+# Each constant marks a position: its value is the name of the position in the tests.
 TEXT = """func.func @k(%p: i1) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

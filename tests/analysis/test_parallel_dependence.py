@@ -145,7 +145,7 @@ POINTS: dict[str, str] = {
 for i in T.serial(12):
     for j in T.Parallel(63):
         s[i, j + 1] = s[i, j] * 0.5 + g[i, j]""",
-    "the column behind, written first": """
+    "the next column, written first": """
 for i in T.serial(12):
     for j in T.Parallel(56):
         s[i, j + 8] = s[i, j] * 0.5 + g[i, j]""",
@@ -169,7 +169,7 @@ for i in T.serial(12):
 for i in T.serial(12):
     for j in T.Parallel(56):
         s[i, j + 8] = s[n, j] * 0.5 + g[i, j]""",
-    "every third row meets every second, shifted": """
+    "every third row overlaps every second, shifted": """
 for i in T.serial(4):
     for k in T.serial(6):
         for j in T.Parallel(56):
@@ -196,7 +196,7 @@ for j in T.Parallel(56):
     for i in T.serial(1, 12):
         s[i, j + 8] = s[i - 1, j] * 0.5 + g[i, j]""",
 }
-"""Bodies in which a point reads what another one writes: their order counts."""
+"""Bodies in which a point reads an element that another point writes: the order of points matters."""
 
 MIXED: dict[str, str] = {
     "rows of two axes": """
@@ -279,7 +279,7 @@ def _module(body: str, tmp_path: Path, dtype: str) -> Any:
 
 
 def _agrees(body: str, tmp_path: Path, dtype: str, target: str, n: int) -> str:
-    """Compare a kernel with Python; what the compiler says of it."""
+    """Compares a kernel with Python, and returns the compiler's remark on it."""
     rng = np.random.default_rng(len(body))
     kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
     g, s = (rng.integers(-4, 5, (ROWS, COLUMNS)).astype(kind) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Bounds of values of the IR, against what the ops compute of all values within the bounds of their operands."""
+"""Bounds of values of the IR, compared with the results of the ops for all values within the bounds of their operands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def toward_zero(x: int, y: int) -> int:
 
 
 def unsigned(meaning: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    """What an op does that reads words as unsigned, and of whose result others see a sign."""
+    """Returns an op that reads its operands as unsigned, and whose result is read as signed."""
     def computed(x: int, y: int) -> int:
         found = meaning(x % WORD, y % WORD)
         return found - WORD if found >= WORD // 2 else found

@@ -121,7 +121,7 @@ def test_reductions(mode: str, source: str, target: str, axis: int, elements: in
     ("8x64xf32", "8x1xf32", 1, 8), ("8x64xf16", "8x1xf16", 1, 16), ("8x64xf32", "1x64xf32", 0, 8 * 64 * 3 // 2),
     ("5x3xf32", "1x3xf32", 0, 24)])
 def test_extremes_with_their_places(source: str, target: str, axis: int, elements: int) -> None:
-    """A block along the last axis; else places, masks and a block: one and a half of the source."""
+    """One block along the last axis; otherwise indices, masks and a block, which is one and a half times the source."""
     places = target.rsplit("x", 1)[0] + "xi32"
     op = f"hivm.hir.vreduce <max_with_index_left> ins(%a : $a) outs(%d, %i : $d, $i) reduce_dims = [{axis}]"
     assert of(op, a=source, d=target, i=places) == elements
@@ -153,7 +153,7 @@ def test_the_type_of_scratch() -> None:
 
 
 def test_run_time_sizes_count_the_whole_buffer() -> None:
-    """A view whose size only run time knows needs what the buffer behind it would."""
+    """A view with a run-time size needs as much scratch as its whole buffer."""
     view, out = f"memref<8x?xf32, strided<[256, 1]>, {UB}>", f"memref<8x1xf32, {UB}>"
     module = parse_module(f"""func.func @k(%n: index, %d: {out}) {{
   %x = memref.alloc() : memref<8x256xf32, {UB}>

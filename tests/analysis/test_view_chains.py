@@ -38,7 +38,7 @@ def _read(body: str) -> tuple[ModuleOp, dict[str, SSAValue]]:
      f"%v = memref.collapse_shape %u [[0, 1]] : memref<2x4xf32> into {M8}", "b"),
     (f"%v = memref.reinterpret_cast %a to offset: [%n], sizes: [8], strides: [1] : {M8} to {S8}", "a"),
     (f"%v = hivm.hir.bitcast %a : {M8} -> memref<8xi32>", "a"),
-    (f"%v = arith.select %p, %b, %a : {M8}", "b"),  # the first of the two stands for both
+    (f"%v = arith.select %p, %b, %a : {M8}", "b"),  # the first alternative is used for both
     (f"%q = arith.constant 64 : i64\n%v = hivm.hir.pointer_cast(%q) : {M8}", "v"),  # an address is a root itself
 ])
 def test_the_root_of_a_view(lines: str, root: str) -> None:

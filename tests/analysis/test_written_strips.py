@@ -204,7 +204,7 @@ HALF = "%t = arith.muli %v, %c4 : index"
 
 @pytest.mark.parametrize(("space", "cores", "size", "lines", "complete"), [
     (L1, 2, 4, HALF, True),
-    (UB, 2, 4, HALF, False),  # each Vector core has a UB of its own
+    (UB, 2, 4, HALF, False),  # each Vector core has its own UB
     (L1, 1, 4, HALF, False),  # no core writes the second half
     (L1, 2, 3, HALF, False), (L1, 2, 3, "%t = arith.muli %v, %c3 : index", False),  # row 3; rows 6 and 7
     (L1, 2, 4, "%t = arith.muli %v, %c3 : index", False),  # rows 0 to 6

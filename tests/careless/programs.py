@@ -43,7 +43,7 @@ result = factory(64, 48, 32)(P, Q)
 '''
 
 CASES = [
-    # name, program, the edits that make the mistake, code, text at the caret, advice, the edits that repair it, what that gives
+    # name, program, edits that make the mistake, code, text at the caret, advice, edits that correct it, the expected result
     ("an argument too few", KERNEL, (("(A)\n", "()\n"),), "T401", "factory(8, 64)()", "call it with A", (), "A"),
     ("an argument too many", KERNEL, (("(A)\n", "(A, A, A)\n"),), "T401", "factory(8, 64)(A, A, A)", "call it with A", (),
      "A"),

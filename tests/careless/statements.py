@@ -1,7 +1,7 @@
 """Statements that kernel authors get wrong, and the repaired ones. See ``test_careless.py`` for the columns."""
 
 CASES = [
-    # name, dialect, what is wrong, code, text at the caret, advice, what is right, what the right one gives
+    # name, dialect, the wrong statement, code, text at the caret, advice, the right statement, its result
     ("slice with a step", "npuir", "T.copy(a[0:8:2, :], c[0:4, :])", "T141", "a[0:8:2, :]",
      "copy the rows one by one in a loop", "for i in T.serial(4):\n    T.copy(a[2 * i, :], c[i, :])",
      "np.concatenate([a[::2], b[4:]])"),

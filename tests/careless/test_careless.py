@@ -1,7 +1,8 @@
-"""What users type wrong ends in one message at the place, whose advice works: the program that follows it runs, and right.
+"""A typical typing error gives one message at its position, whose advice works: the program that follows it gives the right
+result.
 
 ``statements.py`` has statements in the body of one small kernel, ``programs.py`` whole programs. A row has the mistake, the
-code of the error, the text at the caret, the beginning of the advice, the repaired version, and what that one gives, by NumPy;
+code of the error, the text at the caret, the beginning of the advice, the corrected version, and its result, by NumPy;
 rows without a mistake look wrong and are right.
 """
 
@@ -54,7 +55,7 @@ def factory(M, N):
 
 
 def put(array: Any, place: Any, value: Any) -> Any:
-    """A copy of the array with ``value`` at ``place``."""
+    """Returns a copy of the array with ``value`` at ``place``."""
     made = array.copy()
     made[place] = value
     return made

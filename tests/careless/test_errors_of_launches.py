@@ -1,4 +1,4 @@
-"""What is found when a kernel runs, in an op that the compiler made, is told in the author's words: call, line, units."""
+"""Run-time errors in ops that the compiler generated are reported in the author's terms: call, line, units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def factory(M):
 
     return main
 '''
-# the statement that goes wrong, the number of the call, code, what is said
+# the invalid statement, the number of the call, the code, the message
 ERRORS = [
     ("T.tile.gather(b, a, i, 0)", 8, "T502", "T.tile.gather uses an index or offset that is out of bounds"),
     ("T.tile.add(b[n:n + 2, :], a[0:2, :], a[2:4, :])", 8, "T502",
@@ -44,8 +44,8 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "number", "code", "said"), ERRORS, ids=[row[0] for row in ERRORS])
-def test_an_error_of_a_lowered_op_names_the_call(tmp_path: Path, statement: str, number: int, code: str, said: str) -> None:
+@pytest.mark.parametrize(("statement", "number", "code", "report"), ERRORS, ids=[row[0] for row in ERRORS])
+def test_an_error_of_a_lowered_op_names_the_call(tmp_path: Path, statement: str, number: int, code: str, report: str) -> None:
     path = tmp_path / "kernel.py"
     text = KERNEL.replace("{body}", textwrap.indent(statement, " " * 12))
     path.write_text(text, encoding="utf-8")
@@ -58,7 +58,7 @@ def test_an_error_of_a_lowered_op_names_the_call(tmp_path: Path, statement: str,
         factory(8)(np.ones((8, 64), np.float32), number, np.full(64, 1 << 20, np.int32))
     error = caught.value
     assert error.code == code, error
-    assert error.message == f"{said} in block 0"
+    assert error.message == f"{report} in block 0"
     assert error.help
     assert error.location is not None
     assert error.location.source().strip() == statement

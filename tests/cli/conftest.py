@@ -13,7 +13,7 @@ from tilelang_npu.cli import main
 
 @dataclass
 class Done:
-    """What a command left: exit code and both streams."""
+    """The result of a command: exit code and both streams."""
 
     code: int
     out: str

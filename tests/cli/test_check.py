@@ -1,4 +1,4 @@
-"""``check``: what it prints, its exit codes, and that it says of every example what a run with the sanitizer says."""
+"""``check``: its output, its exit codes, and that it finds the same in every example as a run with the sanitizer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def script(tmp_path: Path) -> Path:
 
 def test_launches_are_checked_and_compute_nothing(tool, script: Path) -> None:
     done = tool("check", script)
-    assert done.code == 1  # of the one that nobody calls
+    assert done.code == 1  # for the kernel that is not called
     assert "ran 0.0" in done.err
     heads = re.findall(r"(twice  \d+ blocks).*\n  sizes     (.*)\n  checked   in \d+ ms: (.*) found", done.out)
     assert heads == [("twice  4 blocks", "M=32, n=3", "nothing"), ("twice  32 blocks", "M=256 (assumed), n=1 (assumed)", "2")]
@@ -59,19 +59,19 @@ def test_launches_are_checked_and_compute_nothing(tool, script: Path) -> None:
 def test_a_kernel_that_is_called_inside_of_an_assertion_is_checked(tool, script: Path) -> None:
     text = script.read_text().partition("    right(a, b, 3)")[0]
     for line in ("np.testing.assert_allclose(wrong(a, b, 3) or b, np.full(b.shape, 2, np.float32))",
-                 "assert not wrong(a, b, 3) and [][b.sum()]"):  # what is compared is there, what it is not
-        script.write_text(f"{text}    {line}\n    print('behind it')\n")
+                 "assert not wrong(a, b, 3) and [][b.sum()]"):  # the comparison is evaluated, not its result
+        script.write_text(f"{text}    {line}\n    print('after it')\n")
         done = tool("check", str(script))
         assert done.code == 1
         assert "race[S201]" in done.out
-        assert "behind it" in done.err
+        assert "after it" in done.err
     script.write_text(f"{text}    assert wrong(a, b)\n")
     done = tool("check", str(script))
     assert (done.code, "error[T4" in done.err) == (1, True)
 
 
-def test_githubs_workflows_show_findings_beside_the_source(tool, script: Path, tmp_path: Path,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_annotations_are_printed_for_findings(tool, script: Path, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = script.read_text().partition("    right(a, b, 3)")[0]
     script.write_text(f"{text}    wrong(a, b, 3)\n")
@@ -110,11 +110,11 @@ def test_a_script_is_checked_again_when_it_changes(script: Path, root: Path) -> 
                           text=True, env={**os.environ, "PYTHONPATH": str(root / "src")}) as watching:
         assert watching.stdout is not None
         try:
-            said = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
-            assert "race[S201]" in said
+            output = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
+            assert "race[S201]" in output
             script.write_text(text.replace("made(False", "made(True") + "    right(a, b, 3)\n")
-            said = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
-            assert "nothing found" in said
+            output = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
+            assert "nothing found" in output
         finally:
             watching.terminate()
 
@@ -128,7 +128,7 @@ def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:
     assert {one["ruleId"] for one in json.loads(report.read_text())["runs"][0]["results"]} == {"S201"}
     line = SCRIPT[:SCRIPT.index("T.tile.add")].count("\n") + 1
     done = tool("check", f"{script}:wrong", "--allow", f"S201:script.py:{line}=on purpose")
-    assert done.code == 0 and done.out.count("allowed[S201]") == 2  # it stands on both sides
+    assert done.code == 0 and done.out.count("allowed[S201]") == 2  # both accesses have the comment
     done = tool("check", f"{script}:right", "--allow", f"S201:script.py:{line}=on purpose")
     assert done.code == 1 and "error[T415]" in done.err
 

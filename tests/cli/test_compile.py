@@ -1,4 +1,4 @@
-"""``compile``: all kernels that a script compiles, or one that stands at its top level."""
+"""``compile``: all kernels that a script compiles, or one kernel at its top level."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_mistakes(tool, script: Path, tmp_path: Path) -> None:
     assert "T801" in tool("compile", "nowhere.py:kernel").err
 
 
-def test_a_script_that_fails_behind_its_kernels(tool, script: Path) -> None:
+def test_a_script_that_fails_after_its_kernels(tool, script: Path) -> None:
     script.write_text(script.read_text() + "\nkernel = doubled(16, 64)\nkernel.mlir()\nraise ValueError('numbers differ')\n")
     done = tool("compile", script)
     assert done.code == 1
@@ -76,7 +76,7 @@ def test_a_kernel_that_the_script_compiles_is_named_by_its_own_name_or_its_facto
         assert "memref<32x64xf32" in done.out
 
 
-def test_several_kernels_of_one_name_are_told_apart_by_number(tool, script: Path) -> None:
+def test_several_kernels_of_one_name_are_selected_by_number(tool, script: Path) -> None:
     script.write_text(script.read_text() + "    doubled(16, 128)\n")
     done = tool("compile", f"{script}:twice")
     assert done.code == 1
@@ -87,7 +87,7 @@ def test_several_kernels_of_one_name_are_told_apart_by_number(tool, script: Path
         f"   = {script}:twice#2  A float32 16x128, B float32 16x128",
         f"   = help: name one of them: {script}:twice#2",
     ]
-    for argument, size in re.findall(r"= (\S+)  A float32 (\S+),", done.err):  # what the message offers works
+    for argument, size in re.findall(r"= (\S+)  A float32 (\S+),", done.err):  # the suggestion of the message works
         assert f"memref<{size}xf32" in tool("compile", argument).out
     for number in (0, 3):
         assert f"no twice#{number}" in tool("compile", f"{script}:twice#{number}").err

@@ -19,12 +19,12 @@ CASES = [
     ("surv", {"survey"}), ("comp", {"compile", "completion"}), ("run --sch", {"--schedule"}), ("completion f", {"fish"}),
     ("run --chip Ascend910B4", {chip.name for chip in target.chips() if chip.name.startswith("Ascend910B4")}),
     ("compile gem", {"gemm.mlir", "gemm.py"})]
-"""What is typed behind the program's name, and what it can become."""
+"""The typed text after the program's name, and its possible completions."""
 
 
 @pytest.fixture
 def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[str], Path]:
-    """Writes what ``completion`` prints for a shell; beside it lie two files."""
+    """Writes the output of ``completion`` for a shell to a file, in a folder with two other files."""
     for name in ("gemm.py", "gemm.mlir"):
         (tmp_path / name).write_text("")
 
@@ -64,7 +64,7 @@ def test_fish(script: Callable[[str], Path], typed: str, expected: set[str]) -> 
 @has("zsh")
 @pytest.mark.parametrize("prepared", ["", "autoload -U compinit && compinit -u -D; "], ids=["plain", "with compinit"])
 def test_zsh(script: Callable[[str], Path], prepared: str) -> None:
-    """Typed into an interactive shell, with a tabulator behind; in one whose owner has set completion up, and in another."""
+    """Text and a tab are typed into an interactive shell, with and without the user's own set-up of completion."""
     import pty
 
     file = script("zsh")
@@ -87,7 +87,7 @@ def test_zsh(script: Callable[[str], Path], prepared: str) -> None:
         assert until(b"ready"), seen
         for typed, expected in CASES:
             seen = b""
-            os.write(terminal, b"\x15" + f"tilelang-npu {typed}\t\t".encode())  # behind what takes the line away
+            os.write(terminal, b"\x15" + f"tilelang-npu {typed}\t\t".encode())  # ^U deletes the line first
             whole = [one.encode() for one in expected]
             assert all(map(until, whole)), (typed, seen)
             assert b"command not found" not in seen

@@ -1,4 +1,4 @@
-"""An error is one line of a workflow's command, with what would end a line or a property written as GitHub reads it."""
+"""An error is one workflow command in one line; characters that would end a line or a property are escaped for GitHub."""
 
 from __future__ import annotations
 

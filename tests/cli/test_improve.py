@@ -1,4 +1,4 @@
-"""``improve``: what the command prints and writes, its mistakes, and how it ends."""
+"""``improve``: the command's output and files, its errors, and its exit codes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def hearing() -> None:
-    """Let a new process hear of SIGINT where this one, as a job in the background of a shell, does not."""
+    """Lets a new process receive SIGINT, also if this process ignores it as a background job of a shell."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -111,7 +111,7 @@ def test_ctrl_c(folder: Path, words: list[str], marker: str | None) -> None:
 
 
 def test_python_gets_keyboard_interrupt(folder: Path) -> None:
-    """From Python it is what Python's own loops raise, and the kernel can be called again."""
+    """In Python, KeyboardInterrupt is raised as in Python's own loops, and the kernel can be called again."""
     program = ("import sys, signal, threading, os; sys.argv = ['x']; import numpy as np\n"
                "import tilelang_npu.compat as c; c.install(); import endless\n"
                "kernel = endless.factory(); kernel.mlir()\n"
@@ -147,7 +147,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_exit_code_does_not_depend_on_what_was_interrupted(tmp_path: Path) -> None:
-    """An interrupt inside exec() of a text, as while a dataclass is made."""
+    """An interrupt inside exec(), for example while a dataclass is created."""
     (tmp_path / "script.py").write_text("exec('raise KeyboardInterrupt')\n")
     done = subprocess.run([sys.executable, "-m", "tilelang_npu", "run", "script.py"], cwd=tmp_path, capture_output=True,
                           text=True, check=False)

@@ -1,4 +1,4 @@
-"""Kernels of one name are told apart by what differs."""
+"""The labels of kernels with the same name contain the parameters that differ."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_sizes_are_said_where_the_name_is_not_enough_and_arguments_where_sizes_a
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("CALLS", repr(calls)))
     assert main(["run", str(script)]) == 0
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("doubled")]
-    assert len(said) == len(labels)
-    assert all(line.startswith(label) for line, label in zip(said, labels, strict=True))
+    output = [line for line in capsys.readouterr().out.splitlines() if line.startswith("doubled")]
+    assert len(output) == len(labels)
+    assert all(line.startswith(label) for line, label in zip(output, labels, strict=True))
 
 
 def compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str) -> tuple[int, str, str]:
-    """The exit code of ``compile`` for one of three kernels, its module and what it says."""
+    """Returns the exit code of ``compile`` for one of three kernels, its module and its messages."""
     file = tmp_path / "three.py"
     file.write_text(SCRIPT.replace("CALLS", "[(512, 512), (1024, 512), (1024, 256)]"), encoding="utf-8")
     code = main(["compile", f"{file}:doubled{spec}", "--stage", "tile"])
@@ -65,14 +65,14 @@ def test_a_kernel_is_chosen_by_its_sizes_by_what_its_label_reads_or_by_its_numbe
     assert f"memref<{sizes[1]}xf32" in module
 
 
-@pytest.mark.parametrize(("spec", "said", "listed"), [
+@pytest.mark.parametrize(("spec", "output", "listed"), [
     ("[1024]", "2 of the 3 kernels doubled in /three.py fit [1024]", [2, 3]),
     ("[7x7]", "none of the 3 kernels doubled in /three.py fits [7x7]", [1, 2, 3]),
     ("", "/three.py compiles 3 kernels with the name doubled", [1, 2, 3])])
 def test_sizes_that_do_not_choose_one_kernel_list_what_can_be_typed(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, said: str, listed: list[int]) -> None:
-    code, module, told = compiled(tmp_path, capsys, spec)
-    assert (code, module, f"error[T803]: {said}" in told) == (1, "", True)
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, output: str, listed: list[int]) -> None:
+    code, module, report = compiled(tmp_path, capsys, spec)
+    assert (code, module, f"error[T803]: {output}" in report) == (1, "", True)
     every = {1: "X float32 512, Y float32 512\n", 2: "X float32 1024, Y float32 1024; tile=512\n",
              3: "X float32 1024, Y float32 1024; tile=256\n"}
-    assert [number for number in every if f"/three.py:doubled#{number}  {every[number]}" in told] == listed
+    assert [number for number in every if f"/three.py:doubled#{number}  {every[number]}" in report] == listed

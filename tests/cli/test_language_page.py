@@ -1,4 +1,4 @@
-"""The pages of the language: what docstrings become, and that what is written by hand stays."""
+"""The pages of the language: the text from docstrings, and that hand-written parts are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
 
 
-def test_every_function_of_the_language_stands_on_one_page() -> None:
+def test_every_function_of_the_language_is_on_one_page() -> None:
     headings = [name for text in references().values() for line in re.findall(r"^## .*$", text, re.MULTILINE)
                 for name in re.findall(r"`T\.([\w.]+)`", line)]
     assert len(headings) == len(set(headings))
@@ -38,7 +38,7 @@ def test_a_docstring_becomes_markdown() -> None:
                           "Raises:\n\n- `TileError`: T1.\n")
 
 
-def test_what_stands_above_the_mark_stays(tmp_path: Path) -> None:
+def test_text_above_the_mark_is_kept(tmp_path: Path) -> None:
     for group in GROUPS:
         (tmp_path / f"{group}.md").write_text(f"# {group}\n\nby hand\n\n{MARK}\nold\n", encoding="utf-8")
     written = write(tmp_path)

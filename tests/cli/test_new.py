@@ -1,4 +1,4 @@
-"""``new``: what it writes runs, passes its test and its check; nothing is overwritten."""
+"""``new``: the generated kernel runs, and passes its test and its check; no file is overwritten."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def test_the_kernel_runs_and_its_own_test_and_check_pass(tmp_path: Path, capsys:
     assert main(["new", "row_scale", "--dir", str(tmp_path / "kernels")]) == 0
     written = {tmp_path / "kernels" / name for name in ("row_scale.py", "test_row_scale.py")}
     assert set((tmp_path / "kernels").iterdir()) == written
-    said = capsys.readouterr().out.splitlines()
-    assert {Path(line) for line in said[:2]} == written
-    assert said[-2:] == [f"tilelang-npu run {tmp_path}/kernels/row_scale.py", f"pytest {tmp_path}/kernels/test_row_scale.py"]
+    output = capsys.readouterr().out.splitlines()
+    assert {Path(line) for line in output[:2]} == written
+    assert output[-2:] == [f"tilelang-npu run {tmp_path}/kernels/row_scale.py", f"pytest {tmp_path}/kernels/test_row_scale.py"]
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "kernels")],
                           capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
     assert "4 passed" in done.stdout, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""``opt``: passes over text, and what it says about bad text."""
+"""``opt``: passes over text, and errors for invalid text."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_word_that_is_like_nothing_is_not_guessed(capsys: pytest.CaptureFixtur
 
 
 def completed(tool: Any, *words: str) -> set[str]:
-    """What bash offers for the last word."""
+    """Returns bash's completions of the last word."""
     line = " ".join(map(shlex.quote, ("tilelang-npu", *words)))
     program = (f"{tool('completion', 'bash').out}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_tilelang_npu\n"
                'printf "%s\\n" "${COMPREPLY[@]}"')

@@ -1,4 +1,4 @@
-"""The page of a profile: self-contained, opened in a real browser, and what it shows is what the profile holds."""
+"""The page of a profile: self-contained, opened in a real browser, with the figures of the profile."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_each_line_has_its_time(shown: tuple[Profile, str]) -> None:
     one, text = shown
     python = text.partition('<div id="python">')[2].partition("</pre>")[0]
     times = {line.place.line: line.us for line in one.lines if line.place is not None and line.us}
-    told = {int(number): float(us) for us, number in
+    reported = {int(number): float(us) for us, number in
             re.findall(r'">([\d.]+) us</span><span class="n">(\d+)</span>', python)}
     if one.kernel == "main":  # the others are of texts that are no files
-        assert told.keys() == times.keys()
-        for number, us in told.items():
+        assert reported.keys() == times.keys()
+        for number, us in reported.items():
             assert us == pytest.approx(times[number], abs=0.006)
 
 
@@ -64,8 +64,8 @@ def test_what_lies_in_a_memory_is_what_fits_there() -> None:
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed (apt-get install chromium)")
 def test_a_browser_opens_it_without_network_and_without_an_error(tmp_path: Path) -> None:
-    """What the browser asks for by itself has no page as its initiator. The page forbids it to load anything; where it tried,
-    that would be an error on the console."""
+    """The browser's own requests do not have a page as their initiator. The page forbids loading; an attempt would be an error
+    on the console."""
     file, log, picture = (tmp_path / name for name in ("profile.html", "net.json", "page.png"))
     profile("mixed").save_html(file)
     done = subprocess.run(

@@ -180,7 +180,7 @@ def test_whose_argument_it_is(words: str, own: str, script: str) -> None:
 
 
 def test_a_script_keeps_its_own_future_statements(tmp_path: Path) -> None:
-    """What runs a script of a survey has postponed annotations; the script has them only if it says so."""
+    """The module that runs scripts has postponed annotations; a script has them only if it imports them."""
     file = tmp_path / "annotated.py"
     file.write_text("def outer(n):\n    def inner():\n        def f(x: [n] * n): ...\n        return f\n    return inner\n"
                     "assert outer(2)().__annotations__ == {'x': [2, 2]}\n")
@@ -219,8 +219,8 @@ def test_numbers_tell_the_line_once_for_all_launches(tool, tmp_path: Path) -> No
     done = tool("run", path, "--numbers")
     assert done.code == 0, done.err
     assert done.out.count("numbers[") == 2
-    told = done.out[done.out.index("numbers["):]
-    assert told == (
+    output = done.out[done.out.index("numbers["):]
+    assert output == (
         "numbers[S402]: an op makes an infinity from finite operands: 1 of 64 elements of a\n"
         f"  {path}:14  T.vexp(a, a)\n"
         "  first at [0, 5] in block 3, AIV0: src0 = 20.0 gives inf\n\n"

@@ -1,4 +1,4 @@
-"""What `run` and `sim` share: reports, allowances, the exit code."""
+"""The common options of `run` and `sim`: reports, allowances, the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sim``, ``check``, ``run`` and ``compile`` of kernels that a call launches one after the other."""
+"""``sim``, ``check``, ``run`` and ``compile`` for calls that launch several kernels in sequence."""
 
 from __future__ import annotations
 

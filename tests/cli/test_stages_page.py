@@ -1,4 +1,4 @@
-"""``stages FILE --html``: one page that says what each pass changed."""
+"""``stages FILE --html``: one page with the changes of each pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_page(tool, script: Path, tmp_path: Path) -> None:
 
 
 def test_the_changes_lead_from_the_first_stage_to_the_last(tool, script: Path, tmp_path: Path) -> None:
-    """What the passes remove was there, what they add is there, and each line points to a line of the script."""
+    """Removed lines are in the previous stage, added lines in the next one, and each line refers to a line of the script."""
     out = tmp_path / "stages.html"
     tool("stages", script, "--html", out)
     text = out.read_text()

@@ -1,4 +1,4 @@
-"""``survey``: five outcomes, told apart by what a script or test itself says."""
+"""``survey``: five outcomes, determined by the output of a script or test."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_every_outcome(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not (tmp_path / "report.json.part").exists()
 
 
-def test_what_takes_too_long_is_ended_and_the_tests_behind_it_run(tmp_path: Path) -> None:
+def test_a_test_over_the_time_limit_is_ended_and_later_tests_run(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(600)\n")
     tests = "import time\ndef test_first(): pass\ndef test_slow(): time.sleep(600)\ndef test_last(): assert True\n"
     (tmp_path / "test_slow.py").write_text(tests)

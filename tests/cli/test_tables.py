@@ -126,7 +126,7 @@ def test_a_command_loads_its_own_file_alone(python: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_is_in_the_file_that_its_name_stands_for(command: str, tool) -> None:
+def test_each_command_is_in_the_file_of_its_name(command: str, tool) -> None:
     done = tool(command, "--help")
     assert done.code == 0
     assert done.out.startswith(f"usage: tilelang-npu {command} ")
@@ -139,8 +139,9 @@ def test_a_kernel_from_the_cache_loads_no_pass(python: str, root: Path, tmp_path
             "print([one for one in sys.modules if one == 'tilelang_npu.transforms.pipeline'], file=sys.stderr)")
     words = [python, "-c", code, str(root / "examples" / "gemm.py")]
     environment = {**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}
-    told = [subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stderr.strip() for _ in range(2)]
-    assert told == ["['tilelang_npu.transforms.pipeline']", "[]"]
+    output = [subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stderr.strip()
+              for _ in range(2)]
+    assert output == ["['tilelang_npu.transforms.pipeline']", "[]"]
 
 
 def test_importing_the_package_with_jit_and_the_language_loads_nothing_that_only_a_call_needs(python: str) -> None:

@@ -1,4 +1,4 @@
-"""What a watch looks at: scripts and texts beside a file, by when they were written and how long they are."""
+"""The files that ``--watch`` observes: scripts and texts in the folder of a file, by modification time and size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tilelang_npu.cli.watching import _state
 
 
-def test_a_change_beside_the_file_is_one_and_other_files_are_not(tmp_path: Path) -> None:
+def test_changes_of_scripts_in_the_folder_count_and_of_other_files_do_not(tmp_path: Path) -> None:
     script, text = tmp_path / "kernel.py", tmp_path / "kernel.mlir"
     script.write_text("a")
     before = _state({tmp_path})

@@ -1,4 +1,4 @@
-"""The options of workers: what they mean for ``open_executor``."""
+"""The options for workers, and the arguments of ``open_executor`` that follow from them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_an_import_of_a_gpu_script_works(text: str) -> None:
     exec(text, {})
 
 
-def test_a_test_for_some_compute_capability_runs_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_for_a_compute_capability_runs_if_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     def skips(decorator: Any) -> bool:
         def test() -> None:
             pass

@@ -1,4 +1,4 @@
-"""What scripts take from TileLang's host side beside the kernels."""
+"""The names of TileLang's host side that scripts use, other than kernels."""
 
 from __future__ import annotations
 

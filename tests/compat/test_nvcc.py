@@ -1,4 +1,4 @@
-"""``tilelang.contrib.nvcc``: the compute capability that scripts are told."""
+"""``tilelang.contrib.nvcc``: the compute capability that scripts get."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     compat.install()
 
 
-@pytest.mark.parametrize(("told", "capability"), [("1", (8, 0)), ("9.0", (9, 0)), ("10.3", (10, 3))])
-def test_the_compute_capability_is_what_the_option_says(told: str, capability: tuple[int, int],
+@pytest.mark.parametrize(("reported", "capability"), [("1", (8, 0)), ("9.0", (9, 0)), ("10.3", (10, 3))])
+def test_the_compute_capability_is_what_the_option_says(reported: str, capability: tuple[int, int],
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(environment.GPU.name, told)
+    monkeypatch.setenv(environment.GPU.name, reported)
     nvcc: Any = import_module("tilelang.contrib.nvcc")
     assert nvcc.parse_compute_version(nvcc.get_target_compute_version()) == capability
     assert nvcc.is_hopper() == (capability == (9, 0))

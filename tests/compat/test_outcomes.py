@@ -1,4 +1,4 @@
-"""What a run came to: outcome, reason and the user's line, from what it printed and from what it ended with."""
+"""The outcome of a run, its reason and the user's line, from the output and the exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilelang_npu.errors import Location, TileError
 
 
 def raised(folder: Path, text: str) -> BaseException:
-    """What a script of the user's ends with."""
+    """Returns the exception that ends a user's script."""
     script = folder / "script.py"
     script.write_text(text, encoding="utf-8")
     try:

@@ -91,7 +91,7 @@ def test_another_value_is_no_capability(value: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("gpu")
-def test_torchs_own_code_is_told_the_truth() -> None:
+def test_torchs_own_code_sees_the_real_device() -> None:
     names = {"__name__": "torch.somewhere", "torch": torch, "tensor": torch.ones(2).cuda()}
     assert eval("(torch.cuda.is_available(), tensor.is_cuda, tensor.device.type)", names) == (False, False, "cpu")
 

@@ -1,4 +1,4 @@
-"""Scripts that were written for ``torch_npu`` find what they use, and it behaves as on a card."""
+"""The names that scripts for ``torch_npu`` use exist, and behave as on a card."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_tensor_made_for_the_device_says_so_and_is_the_hosts(make: Any, device
 
 
 class _Sequence:
-    """What Python's C functions take for a sequence, and is neither a list nor a tuple."""
+    """A class that Python's C functions accept as a sequence, and that is neither a list nor a tuple."""
 
     def __init__(self, *held: Any) -> None:
         self.held = held
@@ -84,7 +84,7 @@ class _Subclass(torch.Tensor):  # type: ignore[misc]  # torch's class, known onc
 
 
 class _Override:
-    """What answers for every function of torch."""
+    """A class that overrides every function of torch."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> str:
@@ -126,7 +126,7 @@ KEYWORDS: tuple[dict[str, Any], ...] = (
 
 
 def _shown(value: Any) -> Any:
-    """All that tells results from one another, but for the device's name."""
+    """Returns everything in which results can differ, except the name of the device."""
     if isinstance(value, (list, tuple)):
         return [type(value), *map(_shown, value)]
     if not isinstance(value, torch.Tensor):

@@ -1,6 +1,6 @@
-"""The pages of docs/diagnostics, and what their kernels do when they are run.
+"""Runs the kernels of the pages of docs/diagnostics.
 
-``python tests/diagnostics/pages.py [CODE ...]`` runs the wrong kernel of every page, and writes what it shows into the page,
+``python tests/diagnostics/pages.py [CODE ...]`` runs the wrong kernel of every page, and writes its output into the page,
 and the title of the code into its first line.
 """
 
@@ -58,7 +58,7 @@ def _part(text: str, code: str) -> Part:
 
 
 def outcome(part: Part) -> tuple[int, str]:
-    """Exit code, and what the commands say went wrong. Without a command kernel.py is run under the sanitizer."""
+    """Returns the exit code and the error output of the commands. Without a command, kernel.py is run with the sanitizer."""
     linecache.clearcache()  # another page's file of this name
     with tempfile.TemporaryDirectory() as place, _inside(Path(place)):
         for name, body in part.files.items():
@@ -103,11 +103,11 @@ def _run(path: Path, *, numbers: bool) -> tuple[int, str]:
           chosen(numbers=numbers)):
         warnings.simplefilter("always")
         done = execute(path, [], "__main__", sanitizer=Sanitizer())
-    said = [done.complaint] if done.complaint else []
-    said += [str(finding) for tally in done.record.tallies for finding in tally.findings]
-    said += [str(number) for tally in done.record.tallies for number in tally.numbers.values()]
-    said += [str(one.message) for one in warned]
-    return done.code or int(bool(said)), "".join(f"{text}\n" for text in "\n\n".join(said).splitlines())
+    report = [done.complaint] if done.complaint else []
+    report += [str(finding) for tally in done.record.tallies for finding in tally.findings]
+    report += [str(number) for tally in done.record.tallies for number in tally.numbers.values()]
+    report += [str(one.message) for one in warned]
+    return done.code or int(bool(report)), "".join(f"{text}\n" for text in "\n\n".join(report).splitlines())
 
 
 def title(code: str) -> str:
@@ -117,7 +117,7 @@ def title(code: str) -> str:
 
 
 def refresh(page: Path) -> None:
-    """Write the title of the code into the first line, and what the wrong half shows now into its text block."""
+    """Writes the title of the code into the first line, and the output of the wrong kernel into its text block."""
     text = title(page.stem) + page.read_text(encoding="utf-8").partition("\n")[2]
     shown = outcome(parts(page)[0])[1]
     made = re.sub(r"^```text\n.*?^```$", lambda _: f"```text\n{shown}```", text, count=1, flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Every diagnostic has a page, and every page says what happens: its kernel shows the text, the repaired one runs clean."""
+"""Every diagnostic has a page, and every page is right: its wrong kernel prints the text, its corrected one has no finding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilelang_npu.runtime.reports.mlir_bindings import installed_bindings
 
 
 def ran(page: Path, part: Part) -> tuple[int, str]:
-    """The outcome of a part, where this machine can show it."""
+    """Returns the outcome of a part; skips the test if this machine cannot run it."""
     if page.stem == "T711" and installed_bindings() is not None:
         pytest.skip("MLIR installed_bindings are installed here")
     if page.stem == "T735" and find_spec("ray") is not None:

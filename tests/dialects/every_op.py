@@ -1,4 +1,5 @@
-"""One of every op that can be read, with its attributes: what has no text elsewhere in the tests stands in ``TABLE``."""
+"""One instance of every op that the parser knows, with its attributes; ``TABLE`` has the ops without a text elsewhere in the
+tests."""
 
 from __future__ import annotations
 

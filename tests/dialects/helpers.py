@@ -29,7 +29,7 @@ def type_of(text: str) -> Attribute:
 
 
 class Kernel:
-    """A function whose arguments are the values that were asked for; ops are put behind each other."""
+    """A function whose arguments are the requested values; ops are appended to its body."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -59,7 +59,7 @@ def body(module: ModuleOp) -> str:
 
 
 def refusal(module: ModuleOp) -> str:
-    """What the verifier says about a module that breaks a rule."""
+    """Returns the verifier's message for a module that breaks a rule."""
     with pytest.raises(TileError) as caught:
         verify_module(module)
     assert caught.value.code == "T602"

@@ -1,4 +1,4 @@
-"""What casts, comparisons and choices of tensors refuse, in MLIR's words; what they take is in ``arith_on_tensors.mlir``."""
+"""Invalid casts, comparisons and selects of tensors, with MLIR's messages; valid ones are in ``arith_on_tensors.mlir``."""
 
 from __future__ import annotations
 

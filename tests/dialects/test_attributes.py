@@ -1,4 +1,5 @@
-"""Attributes: every spelling that is read, the one that is written, the integers behind the words, and what is no attribute."""
+"""Attributes: every spelling that is parsed, the one that is printed, the integer values of keywords, and invalid
+attributes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Custom forms of MLIR's own ops, as other tools write them: we take what MLIR takes, for the same op, and write it back.
+"""Custom forms of MLIR's own ops, as other tools write them: they are accepted if MLIR accepts them, and printed again.
 
-``verdicts/forms.txt`` has a form a line: the values that it takes, and the op. MLIR judges them through its Python bindings.
+A line of ``verdicts/forms.txt`` has one form: its operands, and the op. MLIR verifies them through its Python bindings.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tilelang_npu.runtime.reports.mlir_bindings import new_context
 FORMS = (Path(__file__).parent / "verdicts" / "forms.txt").read_text().splitlines()
 SINCE_LLVM_19 = (
     r"cannot be parsed from attr-dict when strict properties",  # LLVM 19 reads any property there
-    r"out-of-bounds",  # LLVM 19 does not ask where a slice ends
+    r"out-of-bounds",  # LLVM 19 does not check the end of a slice
     r"'tensor.expand_shape' op invalid output shape",  # LLVM 19 compares the sizes of memrefs alone
     r"'(bufferization.to_memref|linalg.elemwise_\w+)' is unknown|'bufferization.to_tensor' expected 'to'",  # other names now
 )
-"""What newer versions of MLIR refuse, and LLVM 19, on which AscendNPU-IR is built, takes."""
+"""Messages of newer versions of MLIR for forms that LLVM 19, on which AscendNPU-IR is built, accepts."""
 
 
 def _function(form: str) -> str:
@@ -51,8 +51,8 @@ def test_a_form_is_taken_as_by_mlir(ir: Any, form: str) -> None:
     try:
         theirs = _generic(ir, text)
     except ir.MLIRError as error:
-        said = "; ".join(diagnostic.message for diagnostic in error.error_diagnostics)
-        if not any(re.search(pattern, said) for pattern in SINCE_LLVM_19):
+        report = "; ".join(diagnostic.message for diagnostic in error.error_diagnostics)
+        if not any(re.search(pattern, report) for pattern in SINCE_LLVM_19):
             with pytest.raises(TileError):
                 parse_module(text)
             return

@@ -1,4 +1,4 @@
-"""What ops do to their operands is said at their definition, and read there by this package and by xDSL."""
+"""The memory effects of ops are declared at their definition; this package and xDSL read them there."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_op_that_does_not_say_what_it_does_is_no_op(define: Callable[[], None
 
 @operation(pipes=("V",), core="AIV", reads=("source",), writes=("target",))
 class NewOp(DialectOp):
-    """An op that somebody adds: nothing but its definition says what it does."""
+    """An additional op, whose effects are known only from its definition."""
 
     name = "hivm.hir.new"
     source = operand_def(MEMREF)
@@ -95,7 +95,7 @@ class NewOp(DialectOp):
     ADDS: ClassVar[bool] = False
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether it adds to what is there."""
+        """Whether the op adds to its destination."""
         return self.ADDS
 
     def __init__(self, *operands: SSAValue) -> None:
@@ -165,7 +165,7 @@ def test_xdsls_passes_leave_what_ops_do() -> None:
 @pytest.mark.parametrize(("end", "asks", "first"), [(1, "eq, %k, %c0", True), (2, "eq, %k, %c0", False),
                                                     (1, "ne, %k, %c0", False), (1, "eq, %k, %c1", False)])
 def test_a_loop_that_runs_once_begins_its_sum_anew(end: int, asks: str, first: bool) -> None:
-    """Whether it is the first time, asked in a loop that runs once, is a constant to who wants to know what is read."""
+    """In a loop that runs once, the condition "is the first iteration" is a constant for the analysis of effects."""
     module = parse_module(f"""func.func @k() {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

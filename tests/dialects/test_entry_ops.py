@@ -1,4 +1,4 @@
-"""Op classes that are generated from structured entries: their operands, text and rules, and what they compute."""
+"""Op classes that are generated from structured entries: their operands, text, rules and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on an op comes back from its text: every attribute of every op that can be read, in both forms."""
+"""Every attribute of every op survives printing and parsing, in both forms."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ VALUES: dict[tuple[str, str], Attribute] = {
     ("func.func", "res_attrs"): ArrayAttr([DictionaryAttr({"note": StringAttr("kept")})]),
     ("llvm.call", "var_callee_type"): LLVMFunctionType([i32], i32, True),
     ("func.func", "sym_visibility"): StringAttr("private")}
-"""What is tried on those whose rules none of the values above keeps."""
+"""Values for attributes whose rules exclude all values above."""
 _STUMBLES = (VerifyException, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 TRIED = 2
-"""How many values each attribute gets, in turn."""
+"""The number of values that each attribute gets."""
 
 
 @cache
@@ -110,7 +110,7 @@ def _holds(op: Operation) -> bool:
     """Whether an op keeps the rules of its dialect."""
     try:
         op.verify_()
-    except _STUMBLES:  # it stumbles over what is broken
+    except _STUMBLES:  # exceptions for invalid ops
         return False
     return True
 
@@ -130,7 +130,7 @@ def _op(module: ModuleOp, name: str) -> Operation:
 
 
 def _facts(op: Operation) -> tuple[Any, ...]:
-    """What an op says, apart from its bodies."""
+    """Returns the properties of an op without its bodies."""
     properties = dict(op.properties)
     if isinstance(op, IRDLOperation):
         # The generic form of a sample has the sizes of segments for all versions of xDSL; not all of them need the sizes.
@@ -143,7 +143,7 @@ def _facts(op: Operation) -> tuple[Any, ...]:
 
 
 def _changes(name: str) -> Iterator[tuple[str, ModuleOp]]:
-    """Modules in which one attribute of the op has a value of its own, with its name."""
+    """Yields modules in which one attribute of the op has another value, with its name."""
     module = parse_module(samples()[name], verify=False)
     op = _op(module, name)
     assert isinstance(op, IRDLOperation)
@@ -173,11 +173,11 @@ def _changes(name: str) -> Iterator[tuple[str, ModuleOp]]:
 
 
 def _lost(name: str) -> list[str]:
-    """What does not come back from the text of an op."""
+    """Returns the properties that printing and parsing an op loses."""
     lost = []
     for key, module in _changes(name):
         op = _op(module, name)
-        said = _facts(op)
+        report = _facts(op)
         value = str(op.properties.get(key) or op.attributes.get(key))
         for generic in (False, True):
             form = "generic" if generic else "custom"
@@ -186,7 +186,7 @@ def _lost(name: str) -> list[str]:
             except (TileError, *_STUMBLES) as error:
                 lost.append(f"{key} = {value}, {form}: {type(error).__name__}: {error}")
                 continue
-            if again != said:
+            if again != report:
                 lost.append(f"{key} = {value}, {form}: {again}")
     return lost
 

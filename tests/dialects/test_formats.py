@@ -1,4 +1,4 @@
-"""Which ops are written in a form of their own."""
+"""The ops that have a custom form."""
 
 from __future__ import annotations
 

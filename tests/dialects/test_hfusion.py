@@ -1,4 +1,4 @@
-"""What HFusion's ops refuse, and what their generic form holds in AscendNPU-IR that the custom form leaves out."""
+"""Invalid HFusion ops, and the attributes of AscendNPU-IR's generic form that the custom form omits."""
 
 from __future__ import annotations
 

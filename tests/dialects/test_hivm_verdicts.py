@@ -1,6 +1,6 @@
-"""Our verifier takes an op of HIVM where a table of the toolchain's rules does, for modules in which one thing was changed.
+"""Our verifier accepts an op of HIVM if a table of the toolchain's rules does, for modules with one change.
 
-``TILELANG_RANDOM_VERDICTS=60`` draws so many changes of each module.
+``TILELANG_RANDOM_VERDICTS=60`` sets the number of changes of each module.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _refusal(text: str) -> str:
 
 
 def _in_no_rule(op: Operation) -> bool:
-    """The toolchain itself does not survive it, or takes what has no meaning."""
+    """The toolchain itself crashes, or accepts meaningless ops."""
     axes = op.properties.get("permutation")
     if isinstance(axes, DenseArrayBase) and len(set(axes.get_values())) < len(axes):
         return True
@@ -110,7 +110,7 @@ def _near(type_: Attribute) -> Iterator[Attribute]:
                else MemRefType(other, sizes, NoneAttr(), type_.memory_space))
 
 
-def _beside(attribute: Attribute) -> Iterator[Attribute]:
+def _similar_attributes(attribute: Attribute) -> Iterator[Attribute]:
     """Attributes of other kinds, a list with an entry more, one of an entry of another kind."""
     yield from (StringAttr("other"), IntegerAttr(1, IntegerType(8)), UnitAttr())
     if isinstance(attribute, ArrayAttr) and attribute.data:
@@ -120,7 +120,8 @@ def _beside(attribute: Attribute) -> Iterator[Attribute]:
 
 
 def _changes(op: Operation) -> Iterator[str]:
-    """What is changed in the op, until the next is asked for: each attribute absent or another, each type for those near it."""
+    """Makes one change of the op at a time, and undoes it: an attribute is removed or changed, or a type replaced by a similar
+    one."""
     assert isinstance(op, IRDLOperation)
     declared = op.get_irdl_definition().properties
     read_as = {name for name, property_ in declared.items() if property_.default_value is not None}
@@ -129,7 +130,7 @@ def _changes(op: Operation) -> Iterator[str]:
             if name not in read_as:
                 del held[name]
                 yield f"without {name}"
-            for other in _beside(old):
+            for other in _similar_attributes(old):
                 held[name] = other
                 yield f"{name} = {other}"
             held[name] = old
@@ -143,7 +144,7 @@ def _changes(op: Operation) -> Iterator[str]:
     for result in op.results:
         old = result.type
         for type_ in _near(old):
-            result._type = type_  # a type that does not fit the op is what is asked for
+            result._type = type_  # an invalid type for the op is intended
             yield f"result {result.index}: {type_}"
         result._type = old
 

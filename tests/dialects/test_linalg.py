@@ -1,4 +1,4 @@
-"""The attributes of a generic op behind an alias."""
+"""The attributes of a generic op that are given by an alias."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAIT = '{indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], 
 
 
 @pytest.mark.parametrize("more", ["", "attrs = {tag}"])
-def test_attributes_behind_an_alias(more: str) -> None:
+def test_attributes_given_by_an_alias(more: str) -> None:
     written = print_module(parse_module(OP.format(TRAIT, more)))
     assert 'iterator_types = ["parallel"], doc = "copies"}' in written
     assert ("tag" in written) is bool(more)

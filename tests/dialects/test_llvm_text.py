@@ -1,4 +1,4 @@
-"""Custom forms of llvm: what they say is in the op, and comes back from the generic form that we write."""
+"""Custom forms of llvm: their properties are in the op, and survive printing in the generic form."""
 
 from __future__ import annotations
 

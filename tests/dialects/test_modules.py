@@ -25,7 +25,7 @@ def _canonical(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_verifies_and_is_written_as_it_stands(path: Path) -> None:
+def test_verifies_and_is_printed_unchanged(path: Path) -> None:
     text = path.read_text()
     module = parse_module(text, str(path))
     written = print_module(module)

@@ -1,6 +1,6 @@
-"""What ops of MLIR's own dialects refuse, in MLIR's words; what they take is in ``modules``.
+"""Invalid ops of MLIR's own dialects, with MLIR's messages; valid ones are in ``modules``.
 
-Its own parser is asked as well, where a distribution of it is installed: it must refuse the same lines.
+If a distribution of MLIR is installed, its parser must refuse the same lines.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _transferred(map_: str, result: str, mask: str) -> str:
 
 
 def test_a_mask_has_the_axes_of_what_is_read() -> None:
-    """In the order in which they stand there, not in the vector; not the axes along which numbers are repeated."""
+    """The axes have the order of the memref and not of the vector; broadcast axes are left out."""
     parse_module(_transferred("(d0, d1) -> (d1, d0)", "vector<8x4xf32>", "vector<4x8xi1>"))
     parse_module(_transferred("(d0, d1) -> (d1, 0)", "vector<8x4xf32>", "vector<8xi1>"))
     for map_, mask, wanted in (("(d1, d0)", "vector<8x4xi1>", "4x8"), ("(d1, 0)", "vector<8x4xi1>", "8")):
@@ -256,32 +256,32 @@ def test_a_mask_has_the_axes_of_what_is_read() -> None:
     assert "requires a permutation_map that is a permutation" in error.message
 
 
-@pytest.mark.parametrize(("default", "case", "told"), [
+@pytest.mark.parametrize(("default", "case", "reported"), [
     ("%x : f32", "%x, %k : f32, i32", ""),
     ("", "%x, %k : f32, i32", "branch has 0 operands for successor #0, but target block has 1"),
     ("%k : i32", "%x, %k : f32, i32", "type mismatch for bb argument #0 of successor #0"),
     ("%x : f32", "%x : f32", "branch has 1 operands for successor #1, but target block has 2"),
     ("%x : f32", "%k, %k : i32, i32", "type mismatch for bb argument #0 of successor #1")])
-def test_a_block_takes_what_a_switch_hands_to_it(default: str, case: str, told: str) -> None:
+def test_a_block_takes_what_a_switch_hands_to_it(default: str, case: str, reported: str) -> None:
     cases = f"default: ^a{f'({default})' if default else ''},\n 7: ^b({case})"
     text = (f"func.func @f(%k: i32, %x: f32) {{\n cf.switch %k : i32, [\n {cases}\n ]\n^a(%y: f32):\n return\n"
             "^b(%z: f32, %n: i32):\n return\n}")
-    if not told:
+    if not reported:
         assert "cf.switch" in print_module(parse_module(text))
         return
-    assert told in _refused(text).message
+    assert reported in _refused(text).message
 
 
-@pytest.mark.parametrize(("then", "other", "told"), [
+@pytest.mark.parametrize(("then", "other", "reported"), [
     ("", "scf.yield %x : f32", r"a branch yields \(\), but the results of the op are \(f32\)"),
     ("scf.yield %x : f32", "", r"a branch yields \(\), but the results of the op are \(f32\)"),
     ("scf.yield %x : f32", "scf.yield %c : i1", r"a branch yields \(i1\), but the results of the op are \(f32\)"),
     ("scf.yield %x : f32", "scf.yield %x : f32", "")])
-def test_the_branches_of_an_if_yield_its_results(then: str, other: str, told: str) -> None:
+def test_the_branches_of_an_if_yield_its_results(then: str, other: str, reported: str) -> None:
     branch = f"%r = scf.if %c -> (f32) {{\n{then}\n}} else {{\n{other}\n}}"
     text = f"func.func @f(%c: i1, %x: f32) {{\n{branch}\nreturn\n}}"
-    if not told:
+    if not reported:
         parse_module(text).verify()
         return
-    with pytest.raises(TileError, match=told):
+    with pytest.raises(TileError, match=reported):
         parse_module(text)

@@ -80,11 +80,11 @@ def test_a_module_that_was_printed_gets_its_remarks_back() -> None:
     assert [op.name for op in read.walk() if remark_of(op) is not None] == ["hivm.hir.wait_flag"]
 
 
-def test_a_module_carries_what_has_no_operation_in_order_and_beside_those_of_its_operations() -> None:
+def test_remarks_without_an_operation_are_on_the_module_in_order() -> None:
     module = parse_module(TEXT, "k.mlir")
     before = print_module(module, locations=True)
-    for said in OF_THE_WHOLE:
-        add_remark(module, said)
+    for report in OF_THE_WHOLE:
+        add_remark(module, report)
     set_remark(_wait(module), SAID)
     assert tuple(module_remarks(module)) == tuple(module_remarks(module.clone())) == OF_THE_WHOLE
     assert print_module(module, locations=True) == before

@@ -19,7 +19,7 @@ UB = "#hivm.address_space<ub>"
 M8 = f"memref<8xf32, {UB}>"
 Make = Callable[[Kernel], Any]
 
-# Each entry: what is built, and the line it must become. Values are named a, b, c ... in the order they are asked for.
+# Each entry: the function that builds the op, and its printed line. Values are named a, b, c ... in order of creation.
 CASES: list[tuple[str, Make, str]] = [
     # -- synchronisation
     ("set_flag", lambda k: hivm.SetFlagOp("MTE2", "V", 0), "hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]"),
@@ -382,7 +382,7 @@ def _reads_back(module: Operation) -> None:
 
 
 def of_entry(entry: Any) -> Make:
-    """How the op of an entry is made, on tiles in UB."""
+    """Returns a function that builds the op of an entry, on tiles in UB."""
     element = entry.dtypes[0].mlir
     if entry.hivm == "vcast":
         sources, target = ["f32"], "f16"
@@ -468,7 +468,7 @@ def test_space_of() -> None:
     assert hivm.space_of(MemRefType(f32, [8], memory_space=hivm.address_space("cc"))) == "cc"
 
 
-def test_attributes_behind_the_last_type_of_a_custom_op_are_kept() -> None:
+def test_attributes_after_the_last_type_of_a_custom_op_are_kept() -> None:
     text = (
         "module {\n  func.func @f(%a: tensor<8xf32>) {\n"
         "    %0 = hivm.hir.custom {hivm.pipe = #hivm.pipe<PIPE_V>, hivm.tcore_type = #hivm.tcore_type<VECTOR>,"

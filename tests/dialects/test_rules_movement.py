@@ -1,4 +1,4 @@
-"""What the ops that move data, and the matrix ops, refuse, in the words of the toolchain's verifier."""
+"""Invalid data movement ops and matrix ops, with the messages of the toolchain's verifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the synchronisation, scalar, custom and SIMT ops, and the other dialects' ops, refuse."""
+"""Invalid synchronisation, scalar, custom and SIMT ops, and ops of the other dialects."""
 
 from __future__ import annotations
 

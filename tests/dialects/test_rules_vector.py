@@ -1,4 +1,4 @@
-"""What the vector ops refuse, in the words of the toolchain's verifier."""
+"""Invalid vector ops, with the messages of the toolchain's verifier."""
 
 from __future__ import annotations
 

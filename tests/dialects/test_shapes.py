@@ -1,4 +1,4 @@
-"""What views, reshapes and paddings refuse, in MLIR's words; what they take is in ``modules/shapes.mlir``."""
+"""Invalid views, reshapes and paddings, with MLIR's messages; valid ones are in ``modules/shapes.mlir``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a declaration asks of types is asked once of ops that are alike, and of each that is not."""
+"""The type constraints of a declaration are checked once for ops with equal types, and for each op with other types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ asked: list[Attribute] = []
 
 
 class _I32(AttrConstraint[Attribute]):
-    """An i32; keeps what it was asked about."""
+    """An i32 constraint that records the types that it checks."""
 
     def verify(self, attr: Attribute, constraint_context: ConstraintContext) -> None:
         asked.append(attr)
@@ -67,11 +67,11 @@ def test_ops_that_are_alike_are_asked_once() -> None:
     assert asked == [i32]
 
 
-def test_what_is_not_alike_is_refused_behind_what_is_good() -> None:
+def test_an_op_of_other_types_is_refused_after_a_valid_one() -> None:
     inside(CountingOp.create(operands=[value(i32)])).verify_()
     for operands, properties in (([i64], {}), ([i32, i32], {}), ([], {}), ([i32], {"unit": IntegerAttr(1, IndexType())}),
                                  ([i32], {"other": UnitAttr()})):
-        for _ in range(2):  # what was refused is not remembered
+        for _ in range(2):  # a refusal is not cached
             with pytest.raises(VerifyException):
                 inside(CountingOp.create(operands=[value(kind) for kind in operands], properties=properties)).verify_()
     inside(CountingOp.create(operands=[value(i32)], properties={"unit": UnitAttr()})).verify_()
@@ -79,7 +79,7 @@ def test_what_is_not_alike_is_refused_behind_what_is_good() -> None:
         inside(CountingOp.create(operands=[value(i32)], result_types=[i32])).verify_()
 
 
-def test_where_an_op_stands_is_asked_each_time() -> None:
+def test_the_parent_of_an_op_is_checked_each_time() -> None:
     inside(CountingOp.create(operands=[value(i32)])).verify_()
     op = CountingOp.create(operands=[value(i32)])
     arith_parent = test.TestOp(regions=[[Block([op])]])
@@ -96,7 +96,7 @@ def test_what_is_forgotten_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_attribute_is_not_taken_for_one_that_is_gone() -> None:
-    """Identities are given again; what has a number is held."""
+    """Python reuses ids of freed objects; objects whose id is stored are kept alive."""
     cache_verification(arith.ConstantOp)
     for number in range(2000):
         kind = (i32, i64)[number % 2]

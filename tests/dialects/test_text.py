@@ -1,4 +1,4 @@
-"""Text in and out: what is refused and where, locations, names, short spellings, the older toolchain."""
+"""Parsing and printing: errors and their positions, locations, names, short spellings, the older toolchain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _refused(text: str) -> TileError:
     return caught.value
 
 
-# -- what is refused, and where --------------------------------------------------------------------------------------
+# -- errors, and their positions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("text", "code", "line", "column", "message"), [
@@ -139,7 +139,8 @@ def test_maps_with_products_of_dimensions(product: str, column: int, which: str)
 
 
 def test_broken_text_is_always_a_tile_error() -> None:
-    """Random damage to the text of every op: it parses to something that prints to a fixed point, or is refused in place."""
+    """Random changes to the text of every op: it parses to a module whose text is a fixed point, or is an error at the
+    position."""
     source = random.Random(20240611)
     pieces = ["(", ")", "[", "]", "<", ">", "{", "}", ",", ":", "=", "%a", "@f", "#hivm.pipe<PIPE_V>", "->", "-1", "1.5", '"',
               "loc(", "^bb0", "f32", "memref<", "tensor<*xf32>", "true", "ins", "\n", "//", "99999999999999999999", "1e999"]
@@ -196,8 +197,8 @@ def test_ops_know_the_line_they_were_read_from() -> None:
     assert isinstance(load.location, FileLineColLoc)
 
 
-def test_locations_behind_a_name() -> None:
-    """Also compound ones; what is stated as unknown is the place in the text."""
+def test_locations_given_by_an_alias() -> None:
+    """Also compound locations; an unknown location becomes the position in the text."""
     module = parse_module("""\
 #loc1 = loc("f.py":3:4)
 module {

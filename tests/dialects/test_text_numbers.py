@@ -23,7 +23,9 @@ def _module(text: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """What an attribute holds, the lowest byte of each element first; it comes back from its text, which is a fixed point."""
+    """Returns the bytes of an attribute, little-endian, and checks that they survive printing and parsing, and that the text is
+    a fixed
+point."""
     module = parse_module(_module(text))
     value = module.attributes["a"]
     printed = print_module(module)
@@ -98,7 +100,7 @@ def test_a_float_in_hexadecimal(text: str, value: float) -> None:
     ("dense_resource<blob> : tensor<2xf32>", "dense_resource",
      "dense_resource is not supported, because its values are in a section"),
 ])
-def test_what_no_type_holds_is_refused_where_it_stands(text: str, at: str, message: str) -> None:
+def test_a_number_out_of_range_is_refused_at_its_position(text: str, at: str, message: str) -> None:
     with pytest.raises(TileError) as caught:
         parse_module(_module(text))
     assert caught.value.code == "T601"

@@ -1,4 +1,4 @@
-"""Text that is no MLIR: what is said is about the text, at its line, and not about Python or xDSL."""
+"""Text that is not MLIR: the error is about the text, at its line, and not about Python or xDSL."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_refusal_speaks_of_the_text(text: str, place: tuple[int, int], message
 
 @pytest.mark.parametrize("kind", ["bodies", "lists", "types", "functions"])
 def test_nesting_is_read_up_to_a_bound_that_is_named(kind: str) -> None:
-    """At the bound the text is read, checked, printed and read again; one bracket more is refused where it stands."""
-    most = MAX_NESTING - 1  # one stands around it
+    """Text at the bound is parsed, verified, printed and parsed again; one more bracket is an error at its position."""
+    most = MAX_NESTING - 1  # one level is around it
     print_module(parse_module(_brackets(kind, most)))
     text = print_module(parse_module(_brackets(kind, most - 1)))  # a module around it is one more
     assert print_module(parse_module(text)) == text
@@ -88,7 +88,7 @@ def test_a_long_line_is_cut_around_its_caret() -> None:
     assert caret.count("^") == len("foo.bar")
 
 
-def test_the_caret_stands_below_its_word_behind_a_tab() -> None:
+def test_the_caret_is_below_its_word_after_a_tab() -> None:
     shown = str(_refusal("module {\n\tfoo.bar\n}")).splitlines()
     assert shown[3:5] == [" 2 | \tfoo.bar", "   | \t^^^^^^^"]
 

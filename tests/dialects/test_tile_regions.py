@@ -1,4 +1,4 @@
-"""What a region of a buffer may be: as many offsets and sizes as axes, and only axes of size 1 are left out."""
+"""Valid regions of a buffer: an offset and a size for each axis, and only axes of size 1 are dropped."""
 
 from __future__ import annotations
 

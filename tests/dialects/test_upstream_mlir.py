@@ -75,7 +75,7 @@ def _names(ir: Any, module: Any) -> list[str]:
     return names
 
 
-@lru_cache(maxsize=4)  # both distributions are told the same text, and mostly write the same
+@lru_cache(maxsize=4)  # both distributions parse the same text, and usually print the same
 def _facts(text: str) -> list[tuple[Any, ...]]:
     """All that a text says of each op, its properties among its attributes (MLIR keeps those of unknown ops there)."""
     return [
@@ -106,7 +106,7 @@ def test_whole_kernels(mlir: Any, path: Path) -> None:
 
 
 def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
-    """The custom form too: MLIR reads ours, and we read what MLIR writes."""
+    """The custom form too: MLIR parses our text, and we parse MLIR's text."""
     module = parse_module((Path(__file__).parent / "modules" / "common.mlir").read_text())
     written = str(mlir.Module.parse(print_module(module)))
     again = parse_module(written)

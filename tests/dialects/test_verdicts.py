@@ -1,7 +1,7 @@
-"""Our verifier's verdict is that of the real ones, for valid functions in which one thing was changed.
+"""Our verifier accepts and rejects the same functions as the real ones, for valid functions with one change.
 
-MLIR's own dialects are judged by MLIR, through its Python bindings; HFusion by a table of rules that stands here, as
-AscendNPU-IR's sources and reference state them. ``TILELANG_RANDOM_VERDICTS=60`` draws so many changes of each function.
+MLIR verifies its own dialects, through its Python bindings; for HFusion, this file has a table of rules from AscendNPU-IR's
+sources and reference. ``TILELANG_RANDOM_VERDICTS=60`` sets the number of changes of each function.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHANGES = int(os.environ.get("TILELANG_RANDOM_VERDICTS", "3"))
 SEEDS = [(dialect, seed) for dialect in UPSTREAM for seed in seeds(dialect)]
 
 OTHERWISE = (
-    # what MLIR says, where we take it: AscendNPU-IR is built on LLVM 19, which takes it too
+    # messages of MLIR for functions that we accept: LLVM 19, on which AscendNPU-IR is built, accepts them too
     ("memref.reinterpret_cast", r"expected result type with \w+ = \S+ instead of",
      "LLVM 19 lets a type state what the op leaves open"),
     ("linalg.fill", r"expected fill value type", "LLVM 19 converts the number"),
@@ -44,7 +44,7 @@ OTHERWISE = (
     ("llvm.call_intrinsic", r"op_bundle_sizes|operand bundle", "LLVM 19 has no bundles of operands"),
 )
 STRICTER = (
-    # what we say, where MLIR takes it
+    # our messages for functions that MLIR accepts
     ("tensor.pad", r"dynamic pad sizes", "a size that is nowhere given has no value"),
     ("vector.", r"got -1$|index #\d+ out of range: -1", "LLVM 19 has no place that stands for poison"),
     ("vector.insert", r"mismatch between dynamic and static", "an index that stands nowhere is lost"),
@@ -78,7 +78,7 @@ class _Upstream:
         self.context.allow_unregistered_dialects = False
 
     def refusal(self, text: str) -> str:
-        """What it says against a module; empty if nothing."""
+        """Returns the verifier's message for a module; empty if the module is valid."""
         text = text.replace("bufferization.to_memref", "bufferization.to_buffer")
         text = re.sub(r"#hivm\.address_space<(\w+)>", lambda match: f"{hivm.address_space(match[1]).value} : i64", text)
         try:
@@ -112,7 +112,7 @@ def test_a_change_is_judged_as_mlir_judges_it(real: _Upstream, dialect: str, see
             assert allowed, f"{text}\nours: {ours or 'valid'}\nMLIR: {theirs or 'valid'}"
 
 
-# HFusion, of which there are no bindings: whether an op is valid, said again from the reference.
+# HFusion, which has no bindings: the rules of valid ops, written independently from the reference.
 
 _FLOATS = ("bf16", "f16", "f32")
 _NUMBERS = (*_FLOATS, "i8", "i16", "i32", "i64")
@@ -143,7 +143,7 @@ def _one_of_each_out(op: Any) -> bool:
 
 
 def _each(count: int, more: Callable[[list[str], list[str]], bool] = lambda ins, outs: True) -> Callable[[Any], bool]:
-    """An op on each element: so many inputs, of the axes of the only destination or without any."""
+    """The rule of an elementwise op: the number of inputs, which have the axes of the only destination or none."""
 
     def valid(op: Any) -> bool:
         if len(op.src) != count or len(op.dst) != 1 or not _one_of_each_out(op):
@@ -265,7 +265,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 
 
 def _judged(op: Operation) -> bool:
-    """Attributes that are missing or of another type are what xDSL checks; sizes of 0 are in no rule."""
+    """xDSL checks missing attributes and their types; no rule mentions sizes of 0."""
     numbers = [op.properties.get(name) for name in ("num_bins", "axis", "sort_axis", "channelIndex")]
     kinds = all(number is None or "i64" in str(number) for number in numbers)
     sizes = [size for type_ in (*op.operand_types, *op.result_types) for size in _shape(type_) or ()]

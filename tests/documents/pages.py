@@ -1,10 +1,10 @@
-"""The pages of docs/, and what their code does when it is run from top to bottom.
+"""Runs the code of the pages of docs/ from top to bottom, and compares its output with the page.
 
-On a page, a block of ``python`` is run where it stands, all of a page in one module; with ``title="NAME"`` it is a file, which
-a command below it runs. A block of ``sh`` is commands, and ``text`` what the block above it prints: all of it, where ``...`` in
-a line stands for any characters, and alone in a line for any lines. Signatures are ``pyi``; settings have their own names.
+The ``python`` blocks of a page are run in order, in one module; with ``title="NAME"`` a block is a file for a later command. A
+block of ``sh`` has commands, and ``text`` the whole output of the block above it, in which ``...`` within a line matches any
+characters, and alone in a line any lines. Signatures are ``pyi``; settings have the names of their formats.
 
-``python tests/documents/pages.py [PAGE ...]`` runs pages, and writes what they show into them.
+``python tests/documents/pages.py [PAGE ...]`` runs pages, and writes the output into them.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from typing import Any, NamedTuple
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name not in ("diagnostics", "gallery")
                and path.name != "tuning.md")
-"""Pages of this kind; those of the diagnostics have rules of their own in ``tests/diagnostics``, those of the gallery are made
-by what runs their scripts, and ``tests/test_tuning_page.py`` runs that on tuning, which needs a cluster."""
+"""The tested pages; pages of diagnostics are tested in ``tests/diagnostics``, those of the gallery are generated from their
+scripts, and ``tests/test_tuning_page.py`` runs the page on tuning, which needs a cluster."""
 FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 RUN = ("python", "sh")
 SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
-"""What no runner can run: signatures, settings of other tools, excerpts that a test of their own holds."""
+"""Blocks that are not run: signatures, settings of other tools, excerpts that have their own tests."""
 INSTALLS = ("pip install", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
 """Commands that need a network, another tool, or minutes."""
 OF_TORCH = " --gpu "
-"""What commands contain that need torch; where it is not installed, they are not run."""
+"""Commands with this text need torch; they are not run if it is not installed."""
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, the file that it is, its text and where that begins in the page."""
+    """A fenced block: its language, its file name, its text and the position of the text in the page."""
 
     kind: str
     title: str
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A block that was run, what it printed, and the block that says what that is."""
+    """A block that was run, its output, and the block with the expected output."""
 
     block: Block
     printed: str
@@ -67,7 +67,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def run(page: Path) -> Iterator[Step]:
-    """Run a page's blocks one behind the other."""
+    """Runs the blocks of a page in order."""
     every = blocks(page)
     with _inside() as folder:
         module: dict[str, Any] = {"__name__": "__page__"}
@@ -77,14 +77,14 @@ def run(page: Path) -> Iterator[Step]:
             if block.title and block.kind != "sh":
                 Path(block.title).write_text(block.text, encoding="utf-8")
             elif block.kind in RUN:
-                said = io.StringIO()
-                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                    failed = not (_code(block, number, module) if block.kind == "python" else _commands(block.text, said))
-                yield Step(block, said.getvalue().replace(f"{folder}/", ""), failed, shown)
+                report = io.StringIO()
+                with contextlib.redirect_stdout(report), contextlib.redirect_stderr(report):
+                    failed = not (_code(block, number, module) if block.kind == "python" else _commands(block.text, report))
+                yield Step(block, report.getvalue().replace(f"{folder}/", ""), failed, shown)
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether a block says what was printed."""
+    """Whether a block has the expected output."""
     lines = [".*".join(map(re.escape, line.split("..."))) + "\n" if line.strip() != "..." else "(?:.*\n)*?"
              for line in _tidy(shown).splitlines()]
     return re.fullmatch("".join(lines), _tidy(printed)) is not None
@@ -111,31 +111,31 @@ def _code(block: Block, number: int, module: dict[str, Any]) -> bool:
     return False
 
 
-def _commands(text: str, said: io.StringIO) -> bool:
+def _commands(text: str, report: io.StringIO) -> bool:
     """Whether all commands succeed."""
     good = True
     for line in text.splitlines():
         if line.startswith("printf "):
-            good = _typed(line, said) and good
+            good = _typed(line, report) and good
         elif OF_TORCH in line and find_spec("torch") is None:
             continue
         elif line.strip() and not line.startswith(("#", *INSTALLS)):
-            good = _command(shlex.split(line, comments=True), said) and good
+            good = _command(shlex.split(line, comments=True), report) and good
     return good
 
 
-def _typed(line: str, said: io.StringIO) -> bool:
+def _typed(line: str, report: io.StringIO) -> bool:
     """Whether a command succeeds to which something is typed: ``printf 'text' | tilelang-npu run FILE ...``."""
     _, text, _, *words = shlex.split(line)
     assert words[0] == "tilelang-npu", line
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONBREAKPOINT")}
     done = subprocess.run([sys.executable, "-m", "tilelang_npu", *words[1:]], input=text.replace("\\n", "\n"),
                           capture_output=True, text=True, check=False, env=environment)
-    said.write(done.stdout + done.stderr)
+    report.write(done.stdout + done.stderr)
     return done.returncode == 0
 
 
-def _command(words: list[str], said: io.StringIO) -> bool:
+def _command(words: list[str], report: io.StringIO) -> bool:
     from tilelang_npu.cli import main
 
     linecache.clearcache()
@@ -152,10 +152,10 @@ def _command(words: list[str], said: io.StringIO) -> bool:
             runpy.run_path(words[1], run_name="__main__")
             return True
         if words[0] == "pytest":
-            own = ("-p", "tilelang_npu.pytest_sanitizer", "-p", "tilelang_npu.pytest_times")  # where it is but on the path
+            own = ("-p", "tilelang_npu.pytest_sanitizer", "-p", "tilelang_npu.pytest_times")  # not installed, only on the path
             done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *own, *words[1:]],
                                   capture_output=True, text=True, check=False)
-            said.write(done.stdout + done.stderr)
+            report.write(done.stdout + done.stderr)
             return done.returncode == 0
     raise LookupError(f"nobody says how to run {' '.join(words)}")
 
@@ -189,7 +189,7 @@ def _inside() -> Iterator[Path]:
 
 
 def refresh(page: Path) -> None:
-    """Write what a page's blocks print into it, where it says something else."""
+    """Writes the output of a page's blocks into the page, if it differs."""
     text = page.read_text(encoding="utf-8")
     for step in reversed(list(run(page))):
         if step.shown is not None and not agrees(step.shown.text, step.printed):

@@ -1,4 +1,4 @@
-"""The notebooks of docs/: what their cells do from top to bottom. Building the site executes them in a kernel of Jupyter."""
+"""The notebooks of docs/: their cells run from top to bottom. Building the site executes them in a Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTEBOOKS = sorted(DOCS.rglob("*.ipynb"))
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_cells_do_what_they_say(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TILELANG_NPU_SANITIZE", "")  # what a cell sets is gone behind the test
+    monkeypatch.setenv("TILELANG_NPU_SANITIZE", "")  # restores the variable after the test if a cell sets it
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         if cell["cell_type"] != "code":

@@ -1,4 +1,4 @@
-"""Every block of code in docs/ runs and prints what the page says; every link leads somewhere; every page is in the menu."""
+"""Every block of code in docs/ runs and prints the output on the page; every link has a target; every page is in the menu."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What headings can be linked to as; what is made of the reference stands there when the site is built."""
+    """Returns the anchors of the headings; anchors of the generated reference exist only when the site is built."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The pictures are what docs/pictures/draw.py draws, with the sizes of the chip table."""
+"""The pictures are the output of docs/pictures/draw.py, with the sizes of the chip table."""
 
 from __future__ import annotations
 

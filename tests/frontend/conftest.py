@@ -24,7 +24,7 @@ Source = Callable[..., ModuleType]
 
 
 class Kernel:
-    """A traced kernel and the questions that tests ask of it."""
+    """A traced kernel, with methods for the tests."""
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
@@ -48,7 +48,7 @@ class Kernel:
         return [op.name for op in launch.walk() if op.name not in ("arith.constant", "tile.launch")]
 
     def has(self, *lines: str) -> None:
-        """Whether the lines occur in the text one behind another (whitespace aside)."""
+        """Whether the lines occur in the text consecutively (ignoring whitespace)."""
         here = [line.strip() for line in self.text.splitlines()]
         position = 0
         for line in lines:
@@ -72,7 +72,7 @@ _NUMBER = itertools.count()
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    """``source(text)``: the text as a module in a file of its own, imported."""
+    """``source(text)``: writes the text to a new file and imports it as a module."""
 
     def make(text: str, name: str | None = None) -> ModuleType:
         name = name or f"kernel_file_{next(_NUMBER)}"

@@ -1,4 +1,4 @@
-"""What is advised where a name of Python or of a library stands in a kernel: the advice is what works in its place."""
+"""The advice for names of Python or of a library that a kernel cannot use: it names what works instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops, branches and variables: what becomes ``scf`` and what Python decides."""
+"""Loops, branches and variables: which become ``scf``, and which Python evaluates."""
 
 from __future__ import annotations
 

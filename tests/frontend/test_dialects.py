@@ -1,4 +1,4 @@
-"""Which dialect a kernel is taken for, wherever the operations that tell are written."""
+"""The inferred dialect of a kernel, wherever the operations that determine it are written."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_names_imported_from_the_language_tell_the_form_of_the_launch() -> None:
         with Kernel(1, is_npu=True) as (cid, vid):
             copy(A, alloc_ub((N,), "float32"))
 
-    assert T.npuir_copy is copy  # another name of it, which says npuir, has been asked for
+    assert T.npuir_copy is copy  # an alias that implies npuir has been looked up
     assert trace(gpu).dialect == "npuir"
     assert trace(npu).dialect == "ascendc"
 

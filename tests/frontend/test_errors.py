@@ -1,4 +1,4 @@
-"""Every mistake is an error at its place: code, message, caret. The statements stand below the buffers of ``HEAD``."""
+"""Every mistake is an error at its position: code, message, caret. The statements follow the buffers of ``HEAD``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MISTAKES = [
     ("T.vcmp(b, b, b, 'lt')", "T110", "T.vcmp(b, b, b, 'lt')", "the destination has elements of float32, not bool or int8"),
     ("T.copy(b[0:4, :], b[2:6, :])", "T112", "T.copy(b[0:4, :], b[2:6, :])", "share elements"),
     ("T.reduce_sum(b[:, 0:8], b[:, 0:1])", "T112", "T.reduce_sum(b[:, 0:8], b[:, 0:1])", "shares elements with the input"),
-    # places outside
+    # positions out of range
     ("x = B[64, 0]", "T130", "B[64, 0]", r"index 64 is outside axis 0 of B \[64, 128\] float32: valid are 0 to 63"),
     ("x = B[-1, 0]", "T130", "B[-1, 0]", "index -1 is outside axis 0 of B"),
     ("x = b[8, 0]", "T130", "b[8, 0]", "index 8 is outside axis 0 of b"),
@@ -114,7 +114,7 @@ MISTAKES = [
     ("x = 0\nwith T.Scope('V'):\n    x = 1\ny = x", "T142", "x", "bound in the `with` body at"),
     ("for i in range(3):\n    if n > 3:\n        M = 4\nT.fill(a, M)", "T142", "M", "bound in the `if` body at"),
     ("x = 0\nif n > 3:\n    x += 1", "T142", "x += 1", "outside this `if` body"),
-    # Python where a value is not known
+    # Python code that needs a compile-time value
     ("x = decides(n)", "T144", "x > 3", "a traced value .* has no Python truth value"),
     ("x = decides(M)", "T144", "x > 3", "has no Python truth value"),
     ("x = [1, 2][cid]", "T144", "[1, 2][cid]", "has no Python integer"),

@@ -61,7 +61,7 @@ def names(source: Any, traced: Any) -> Any:
 
 
 @pytest.mark.parametrize(("statement", "expected"), [
-    # floor semantics: cheap where both sides are known not to be negative
+    # floor semantics: cheap if both sides are known to be non-negative
     ("i[cid // 3] = 0", ["divui", "store"]),
     ("i[cid % 3] = 0", ["remui", "store"]),
     ("i[0] = n // 3", ["floordivsi", "store"]),
@@ -82,7 +82,7 @@ def names(source: Any, traced: Any) -> Any:
     ("i8[0] = S[0] + 1", ["load", "addi", "store"]),
     ("i[0] = S[0] + 300", ["load", "extsi", "addi", "store"]),
     ("i[0] = U[0] + -1", ["load", "sign", "extui", "addi", "store"]),
-    # two types meet in the wider one
+    # the common type of two types is the wider one
     ("f[0] = H[0] + F[0]", ["load", "load", "extf", "addf", "store"]),
     ("f[0] = H[0] + B[0]", ["load", "load", "extf", "extf", "addf", "store"]),
     ("i[0] = n + cid", ["index_cast", "addi", "index_cast", "store"]),
@@ -120,7 +120,7 @@ def names(source: Any, traced: Any) -> Any:
     # a side that reads memory is guarded
     ("b1[0] = n > 0 and i[n] > 0", ["cmpi:sgt", "if", "index_cast", "load", "cmpi:sgt", "yield", "yield", "store"]),
     ("b1[0] = n > 0 or i[n] > 0", ["cmpi:sgt", "if", "yield", "index_cast", "load", "cmpi:sgt", "yield", "store"]),
-    # and one that divides by what may be 0
+    # and a division by a value that may be 0
     ("b1[0] = n != 0 and m // n > 1", ["cmpi:ne", "if", "floordivsi", "cmpi:sgt", "yield", "yield", "store"]),
     ("i[0] = T.if_then_else(n != 0, m // n, 0)", ["cmpi:ne", "if", "floordivsi", "yield", "yield", "store"]),
     ("i[0] = T.if_then_else(n != 0, m // 4, 0)", ["cmpi:ne", "floordivsi", "select", "store"]),

@@ -1,4 +1,4 @@
-"""``T.Kernel``: which forms there are in which dialect, and what they say about sub-blocks."""
+"""``T.Kernel``: its forms in each dialect, and the number of sub-blocks."""
 
 from __future__ import annotations
 

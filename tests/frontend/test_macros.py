@@ -1,4 +1,4 @@
-"""Macros and helpers: what is inlined, what runs natively."""
+"""Macros and helpers: which are inlined, and which run natively."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_a_macro_on_the_host() -> None:
     assert caught.value.location.source().strip() == "elsewhere.faulty(3)"
 
 
-def test_a_recursion_is_told_of_in_a_few_lines(source: Any) -> None:
+def test_a_recursion_is_reported_in_a_few_lines(source: Any) -> None:
     module = source("""
         import tilelang_npu.language as T
         from frontend import macros_elsewhere as elsewhere

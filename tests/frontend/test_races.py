@@ -72,7 +72,7 @@ def test_the_indices_that_are_missing_are_named(source: Any) -> None:
         trace(_kernel(source, "for i, j in T.Parallel(8, 64):\n    m[n] = T.cast(b[i, 3], 'int32')"))
 
 
-# what a point reads that another one stores
+# reads of elements that another point stores
 READS_OF_OTHERS = [
     "for i, j in T.Parallel(8, 8):\n    a[i, j] = a[j, i]",
     "for i, j in T.Parallel(8, 63):\n    a[i, j + 1] = a[i, j]",
@@ -93,7 +93,7 @@ READS_OF_ITS_OWN = [
     "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[i, 0 + j]",
     "for i in T.Parallel(8):\n    for k in T.serial(63):\n        a[i, k + 1] = a[i, k]",  # the inner loop has an order
     "for i, j in T.Parallel(8, 8):\n    if i < j:\n        a[i, j] = a[j, i]",  # its points are those that it does not read
-    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[n, j]",  # where n lies is not known
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[n, j]",  # the value of n is not known
 ]
 
 

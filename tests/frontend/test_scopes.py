@@ -11,7 +11,7 @@ from tilelang_npu import TileError
 from tilelang_npu.frontend import trace
 
 
-def test_a_loop_variable_is_restored_behind_an_inner_loop_of_its_name(traced: Any) -> None:
+def test_a_loop_variable_is_restored_after_an_inner_loop_of_its_name(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
@@ -28,7 +28,7 @@ def test_a_loop_variable_is_restored_behind_an_inner_loop_of_its_name(traced: An
     assert second.indices[0] is outer.body.block.args[0]
 
 
-def test_a_block_id_is_restored_behind_a_loop_of_its_name(traced: Any) -> None:
+def test_a_block_id_is_restored_after_a_loop_of_its_name(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):
         with T.Kernel(4, is_npu=True) as (cid, vid):
@@ -53,7 +53,7 @@ def shadowing(body: Any, traced: Any, statements: str) -> list[Any]:
 
 @pytest.mark.parametrize("inner", LOOPS)
 def test_a_read_after_an_inner_loop_of_the_same_name_is_remarked(body: Any, traced: Any, inner: str) -> None:
-    """The name keeps the outer loop's index, where Python would give it the inner loop's last one."""
+    """The name keeps the outer loop's index; in Python it would have the inner loop's last one."""
     (remark,) = shadowing(body, traced, f"""
 for i in T.serial(8):
     for i in {inner}:
@@ -176,7 +176,7 @@ def test_an_alloc_inside_a_loop_is_the_loops(traced: Any) -> None:
     assert [tuple(fill.target.type.get_shape()) for fill in (first, second)] == [(64,), (32,)]
 
 
-def test_a_buffer_that_a_loop_replaced_is_not_read_behind_it(traced: Any) -> None:
+def test_a_buffer_that_a_loop_replaced_is_not_read_after_it(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):
         with T.Kernel(4, is_npu=True) as (cid, vid):
@@ -288,11 +288,12 @@ def test_a_name_bound_in_the_branch_that_the_factory_chooses_stays(traced: Any, 
 
 
 WIDTH = 3
-"""A global that kernels have a name of their own for."""
+"""A global whose name kernels also bind locally."""
 
 
 def test_a_global_is_not_read_under_a_name_that_the_kernel_binds() -> None:
-    """As in Python. What reads it otherwise has no sign of it in the function's code, which says what a kernel depends on."""
+    """As in Python. Otherwise the read would not be visible in the function's code, from which a kernel's dependences are
+    found."""
 
     @T.prim_func
     def above(A: T.Tensor((64,), "int32")):

@@ -1,4 +1,4 @@
-"""Parameters, symbolic dimensions, grid: what a trace says about how a kernel is called."""
+"""Parameters, symbolic dimensions, grid: the signature of a traced kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_parameters_and_module(traced: Any) -> None:
                '%n: i32, %x: f32, %flag: i1) attributes {tile.dialect = "ascendc"}')
 
 
-def test_symbolic_dimensions_are_index_arguments_behind_the_parameters(traced: Any) -> None:
+def test_symbolic_dimensions_are_index_arguments_after_the_parameters(traced: Any) -> None:
     K, M = T.dynamic("K, M")
 
     @T.prim_func
@@ -218,7 +218,7 @@ def test_a_notebook_cell_is_read_through_linecache() -> None:
     ("T.barrier_all()", "ascendc"), ("T.atomic_add(A[0], a)", "npuir"), ("T.tile.atomic_add(A[0], a)", "ascendc"),
     ("T.printf('here')", "ascendc"), ("T.dump_tensor(a, 1, 8)", "ascendc"), ("T.set_deq_scale(2)", "ascendc"),
 ])
-def test_the_dialect_is_told_from_the_operations(source: Any, body: str, dialect: str) -> None:
+def test_the_dialect_is_inferred_from_the_operations(source: Any, body: str, dialect: str) -> None:
     text = f"""
         import tilelang_npu.language as T
 

@@ -1,4 +1,5 @@
-"""Where a copy starts is known when it runs: in front of an axis is an error, also where the tensor has other rows there."""
+"""The start of a copy is checked at run time: a negative index is an error, even if the address is in another row of the
+tensor."""
 
 from __future__ import annotations
 

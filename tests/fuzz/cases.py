@@ -1,6 +1,6 @@
-"""Random input for every door of the package: kernels in the language, and MLIR text that was damaged.
+"""Random input for every entry point of the package: kernels in the language, and randomly changed MLIR text.
 
-A case is made from a seed alone. Whatever comes in, what comes out is a result or a :class:`TileError`.
+A case is determined by its seed. Every input must give a result or a :class:`TileError`.
 """
 
 from __future__ import annotations

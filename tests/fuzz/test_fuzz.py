@@ -1,7 +1,7 @@
-"""Whatever comes in: a result or an error of ours, in bounded time and memory.
+"""Random input gives a result or one of our errors, in bounded time and memory.
 
-The suite takes some hundred cases. ``TILELANG_FUZZ_SECONDS=1200 python -m pytest tests/fuzz`` goes on for so long with each
-kind, from another seed each time; ``TILELANG_FUZZ_SEED=N`` starts at that seed.
+The suite runs some hundred cases. ``TILELANG_FUZZ_SECONDS=1200 python -m pytest tests/fuzz`` sets the time for each
+kind of case, and begins at another seed each time; ``TILELANG_FUZZ_SEED=N`` begins at that seed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs an
 
 
 class TooLongError(Exception):
-    """A case did not come to its end."""
+    """A case exceeded its time limit."""
 
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """End what takes too long."""
+    """Ends the body if it takes too long."""
     def ring(number: int, frame: FrameType | None) -> None:
         raise TooLongError("".join(traceback.format_stack(frame, 12)))
 
@@ -90,13 +90,13 @@ def command(*words: object) -> None:
             code = end.code if isinstance(end.code, int) else 1
     assert code in (0, 1, 2)
     assert "Traceback" not in errors.getvalue(), errors.getvalue()
-    said = shown.getvalue() + errors.getvalue()
-    assert code == 0 or re.search(r"\w\[[ST]\d{3}\]", said) or "usage" in said, said
+    message = shown.getvalue() + errors.getvalue()
+    assert code == 0 or re.search(r"\w\[[ST]\d{3}\]", message) or "usage" in message, message
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No case runs for long, or leaves anything behind."""
+    """No case runs for long, or leaves files."""
     monkeypatch.setenv("TILELANG_NPU_MAX_OPS", "20000")
     monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")
 
@@ -148,7 +148,7 @@ def test_bytes(tmp_path: Path, door: str, ending: str) -> None:
                 command(door, file)
                 return
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                assert main([door, str(file)]) in (0, 1)  # what Python says of a script that is none is Python's
+                assert main([door, str(file)]) in (0, 1)  # Python itself reports scripts with invalid syntax
 
         attempt(seed, given, act)
 

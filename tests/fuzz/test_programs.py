@@ -1,6 +1,7 @@
-"""Random kernels have the same results compiled and interpreted, and nothing in them is unreported: ``benchmarks/fuzz.py``.
+"""Random kernels have the same results compiled and interpreted, and no missing reports: ``benchmarks/fuzz.py``.
 
-``TILELANG_FUZZ_PROGRAMS=20000 pytest tests/fuzz/test_programs.py`` draws so many; ``TILELANG_FUZZ_SEED`` is the first seed.
+``TILELANG_FUZZ_PROGRAMS=20000 pytest tests/fuzz/test_programs.py`` sets the number of cases; ``TILELANG_FUZZ_SEED`` is the
+first seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Launches: which are found, what is tried, and what is written."""
+"""Edits of launches: which launches are found, which edits are tried, and the written text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search: which versions are tried after which, what is kept of them, and what is excluded."""
+"""The search: the order in which versions are tried, and which versions are kept and excluded."""
 
 from __future__ import annotations
 

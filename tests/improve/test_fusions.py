@@ -1,4 +1,4 @@
-"""Launches that become one: the text, the results, and what is not made because it would compute something else."""
+"""Fusion of launches: the text, the results, and fusions that are not made because they would change results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of loops: which loops are found, what is tried, and what is written."""
+"""The stages of loops: which loops are found, which edits are tried, and the written text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The integers of a script that edits change: which are found, what is tried, and what is written."""
+"""The integers of a script that edits change: which are found, which values are tried, and the written text."""
 
 from __future__ import annotations
 

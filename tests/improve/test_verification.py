@@ -1,4 +1,4 @@
-"""Results of edited kernels: what counts as equal, as rounded, as different and as a hazard."""
+"""Results of edited kernels: equal, equal within rounding, different, or with a hazard."""
 
 from __future__ import annotations
 

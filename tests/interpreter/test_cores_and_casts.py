@@ -1,4 +1,4 @@
-"""What both Vector cores of a block add, and conversions of floats to their own type: interpreted and compiled."""
+"""Atomic additions of both Vector cores of a block, and conversions of floats to the same type: interpreted and compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples and users' kernels compute compiled what the interpreter computes; steps of ladders are in test_gallery.py."""
+"""Compiled examples and users' kernels have the interpreter's results; steps of ladders are tested in test_gallery.py."""
 
 from __future__ import annotations
 

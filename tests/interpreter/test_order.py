@@ -1,4 +1,4 @@
-"""Order between cores, and operations without a value: kernels whose results change where one operation does nothing."""
+"""Order between cores, and operations without a value: kernels whose results change if one operation has no effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = """
     def main(A: T.Tensor((32, 32), "float16"), W: T.Tensor((32, 32), "float32"), C: T.Tensor((32, 32), "float32"), n: T.int32):
         with T.Kernel({blocks}, is_npu=True) as (cid, vid):
 """
-# In the two below the Vector cores' statements stand above the Cube core's: the flag alone orders them.
+# In the next two kernels the Vector cores' statements are written before the Cube core's: only the flag orders them.
 CROSS_FLAGS = """
 x = T.alloc_ub((16, 32), "float32")
 a = T.alloc_L1((32, 32), "float16")
@@ -113,7 +113,7 @@ def test_flags_and_barriers_order_the_cores(source: Any, monkeypatch: pytest.Mon
     c, a = interpreted(source, dialect, statements, blocks)
     np.testing.assert_array_equal(c, expected(a))
     monkeypatch.setitem(OPERATIONS, name, lambda *_, **__: None)
-    if name.startswith("set") or name.endswith("set"):  # what is waited for never comes
+    if name.startswith("set") or name.endswith("set"):  # the wait never ends
         with pytest.raises(TileError, match="cores wait for each other"):
             interpreted(source, dialect, statements, blocks)
         return

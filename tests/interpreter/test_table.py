@@ -25,7 +25,7 @@ SYNTAX = {"Kernel", "Parallel", "Persistent", "Pipelined", "Serial", "Scope", "I
 """Names that the rewritten source understands."""
 OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "StridedTensor", "Tensor", "GemmWarpPolicy", "Macro",
                "PrimFunc", "Sym", "dtype", "dynamic", "symbolic", "const", "empty", "infinity", "Layout", "Fragment", "Ref"}
-"""Types, annotations and what a factory calls."""
+"""Types, annotations and functions that a factory calls."""
 NO_VALUE = {
     "barrier_all": "it orders the pipes of a core, whose operations are executed one after the other; six more names are it",
     "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs"}
@@ -33,7 +33,7 @@ NO_VALUE = {
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
              "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",
              "device_assert", "get_thread_binding", "get_thread_bindings"}
-"""Operations of which test_order.py, language/test_gpu_hints.py or test_thread_guards.py has a kernel each."""
+"""Operations that kernels of test_order.py, language/test_gpu_hints.py or test_thread_guards.py test."""
 
 
 def groups() -> Iterator[Any]:
@@ -53,8 +53,8 @@ def test_it_has_every_operation_of_the_language() -> None:
 
 def test_it_takes_the_arguments_of_the_language_by_name() -> None:
     for name, function in OPERATIONS.items():
-        said = inspect.signature(reduce(getattr, name.split("."), T))
-        keywords = {parameter.name: None for parameter in said.parameters.values()
+        report = inspect.signature(reduce(getattr, name.split("."), T))
+        keywords = {parameter.name: None for parameter in report.parameters.values()
                     if parameter.kind is parameter.POSITIONAL_OR_KEYWORD or parameter.kind is parameter.KEYWORD_ONLY}
         taken = inspect.signature(function)
         if not any(parameter.kind is parameter.VAR_POSITIONAL for parameter in taken.parameters.values()):

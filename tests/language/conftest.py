@@ -59,7 +59,7 @@ def kernel(source: Any, traced: Any) -> Callable[..., Kernel]:  # noqa: F811
 
 @pytest.fixture
 def lines(kernel: Any) -> Callable[..., list[str]]:
-    """What the statements add: the text of each op without its types, constants and allocations left out."""
+    """Returns the ops that the statements create, as text without types; constants and allocations are left out."""
 
     def make(statements: str, dialect: str = "ascendc") -> list[str]:
         found = []

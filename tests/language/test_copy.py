@@ -31,7 +31,7 @@ A = "#hivm.address_space<gm>"
                                        "tile.copy %0 to %1"]),
     ("T.copy(a[3, 0], line)", ["%0 = tile.region %a[3, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
     ("T.copy(S[cid, 0], a)", ["%0 = tile.region %S_1[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
-    # an indexed axis of the other side keeps its place
+    # an indexed axis of the other operand keeps its position
     ("T.copy(a[:, 0], A[8, 3])", ["%0 = tile.region %a[0, 0] [8, 1] keep [0]", "%1 = tile.region %A[8, 3] [8, 1] keep [0]",
                                   "tile.copy %0 to %1"]),
     ("T.copy(A[8, 3], a[:, 2])", ["%0 = tile.region %A[8, 3] [8, 1] keep [0]", "%1 = tile.region %a[0, 2] [8, 1] keep [0]",
@@ -50,7 +50,7 @@ A = "#hivm.address_space<gm>"
     ("T.copy(V[3:4], one)", ["%0 = tile.region %V[3] [1] keep [0]", "tile.copy %0 to %one"]),
     ("T.copy(V[3], a[0, 0:1])", ["%0 = tile.region %V[3] [1] keep [0]", "%1 = tile.region %a[0, 0] [1, 1] keep [1]",
                                  "tile.copy %0 to %1"]),
-    # a whole buffer beside a run-time extent is cut to it
+    # a whole buffer is cut to the run-time extent of the other operand
     ("T.copy(A[0:n, :], a)", ["%0 = arith.index_cast %n", "%1 = tile.region %A[0, 0] [%0, 128] keep [0, 1]",
                               "%2 = tile.region %a[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
     ("T.copy(a, A[0:n, :])", ["%0 = arith.index_cast %n", "%1 = tile.region %a[0, 0] [%0, 128] keep [0, 1]",
@@ -76,7 +76,7 @@ A = "#hivm.address_space<gm>"
     ("T.copy(l1bt, T.alloc_L0B((32, 128), 'float16'), transpose=True)", ["tile.copy %l1bt to %buffer transpose"]),
     ("T.copy(l1bt[0, 0], T.alloc_L0B((32, 128), 'float16'), transpose=True)", ["tile.copy %l1bt to %buffer transpose"]),
     ("T.copy(A[0, 0], a, coalesced_width=4)", ["%0 = tile.region %A[0, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
-    # a loaded name still names its place
+    # a name bound to a loaded element still refers to the element's address
     ("start = A[cid, 0]\nT.copy(start, a)", ["%0 = tile.region %A[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
 ])
 def test_extents(lines: Any, dialect: str, statement: str, expected: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Each core's work in a loop of its own: the k-th iteration of one works with the k-th of the other."""
+"""Separate loops for each core: the k-th iteration of one exchanges data with the k-th of the other."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def attention_like(form: str, vector_steps: int = STEPS, stages: tuple[int, int]
 
 
 def one_way(steps: int = STEPS, *, by_step: bool = False) -> Any:
-    """The Cube core's loop sends products, the Vector core's adds them up: through one place, or one for each."""
+    """The Cube core's loop sends products, the Vector core's adds them up: through one buffer, or one for each iteration."""
     slots = STEPS if by_step else 1
 
     @T.prim_func
@@ -185,7 +185,7 @@ def test_an_input_is_no_channel(loops: int, rng: np.random.Generator) -> None:
 
 
 def test_a_state_is_no_channel(rng: np.random.Generator) -> None:
-    """The new value needs the old one: the Cube core reads what the iteration before, or the caller, left."""
+    """The new value needs the old one: the Cube core reads the value of the previous iteration, or of the caller."""
 
     @T.prim_func
     def main(H: T.Tensor((N, N), "float16"), B: T.Tensor((N, N), "float16"), O: T.Tensor((N, N), "float32"),
@@ -215,7 +215,7 @@ def test_a_state_is_no_channel(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("form", ["cube first", "vector first", "one loop"])
 def test_passed_by_the_caller(form: str, rng: np.random.Generator) -> None:
-    """What every iteration writes to one place is a channel, whoever allocated it."""
+    """A buffer that every iteration overwrites is a channel, also if the caller allocated it."""
     a, b = inputs(rng)
     passed = [np.full((BLOCKS, N, N), np.nan, dtype) for dtype in (np.float32, np.float16, np.float32)]
     np.testing.assert_array_equal(compiled(attention_like(form), [])(a, b, *passed),

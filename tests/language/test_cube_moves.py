@@ -1,4 +1,4 @@
-"""Copies of the Cube core between named memories, and from pages: whole kernels against NumPy, and what they refuse."""
+"""Copies of the Cube core between named memories, and from pages: whole kernels compared with NumPy, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and branches that functions of the language emit: what they compute beside NumPy, their bounds and locations."""
+"""Loops and branches that functions of the language emit: their results compared with NumPy, their bounds and locations."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_branch_around_a_loop_and_in_a_branch(n: int, found: int) -> None:
     assert max(run(emit, n)) == found
 
 
-# -- what is emitted where ---------------------------------------------------------------------------------------------
+# -- the position of emitted ops ----------------------------------------------------------------------------------------
 
 
 def test_a_loop_and_a_branch_have_the_location_of_the_call() -> None:
@@ -172,7 +172,7 @@ def test_a_loop_and_a_branch_have_the_location_of_the_call() -> None:
 
 
 @pytest.mark.parametrize("name", ["scf.for", "scf.if"])
-def test_a_body_that_fails_leaves_nothing_behind(name: str) -> None:
+def test_a_body_that_fails_leaves_no_state(name: str) -> None:
     caught: list[str] = []
 
     def emit(builder: Builder, tile: Any, n: Any) -> None:

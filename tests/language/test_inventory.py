@@ -1,8 +1,8 @@
-"""Every name of the language in every form that scripts use: a kernel of a statement or a few each, against NumPy.
+"""Every name of the language in every form that scripts use: short kernels, compared with NumPy.
 
-A line of ``forms_*.txt`` is ``statements -> expression``: what the kernel does with the buffers of ``HEAD``, and what NumPy
-makes of the arrays of the same names. The result is ``y``, or the buffer that ``@`` names behind the expression. Two
-semicolons are between statements.
+A line of ``forms_*.txt`` is ``statements -> expression``: the kernel's statements on the buffers of ``HEAD``, and the NumPy
+expression on the arrays of the same names. The result is ``y``, or the buffer that ``@`` names after the expression. Two
+semicolons separate statements.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ ON_CHIP = {"x": ("X", "float32"), "z": ("Z", "float32"), "h": ("H", "float16"), 
 
 
 def forms(dialect: str) -> list[Any]:
-    """The lines of a table as parameters; ``T.*add`` stands for both ``T.vadd`` and ``T.npuir_add``."""
+    """Returns the lines of a table as parameters; ``T.*add`` means both ``T.vadd`` and ``T.npuir_add``."""
     lines = [line.replace("T.*", prefix) for line in TABLES[dialect].splitlines()
              for prefix in (("T.v", "T.npuir_") if "T.*" in line else ("",))]
     return [pytest.param(*line.split(" -> "), id=line.split(" -> ")[0]) for line in lines]
 
 
 def run(source: Any, dialect: str, statements: str, expression: str) -> None:
-    """Compile and run the statements; compare what they leave with the expression."""
+    """Compiles and runs the statements, and compares the result with the expression."""
     expected, _, name = expression.partition(" @ ")
     name = name or "y"
     shape, dtype = OUTPUTS[name]

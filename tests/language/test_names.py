@@ -1,4 +1,4 @@
-"""Every name of the language: where it comes from, what a wrong one says, what importing costs."""
+"""Every name of the language: its origin, the error for an unknown name, the cost of importing."""
 
 from __future__ import annotations
 

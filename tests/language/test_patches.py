@@ -1,4 +1,4 @@
-"""``T.im2col``: convolutions as products, beside NumPy, as compiled and as interpreted; what it refuses."""
+"""``T.im2col``: convolutions as products, compiled and interpreted, compared with NumPy; invalid arguments."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_convolutions(shape: tuple[int, int, int, int], kernel: int, stride: int
     assert built.last_launch.hazards == []
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
+@pytest.mark.parametrize(("arguments", "report"), [
     ((0, 1, 1, 1), "T150: T.im2col: kernel is 0"), ((3, 1, 1, -1), "T150: T.im2col: pad is -1"),
     ((9, 1, 1, 0), "T150: T.im2col: a kernel of 9 with dilation 1 is larger than the image of 8 x 8")])
-def test_sizes_that_are_refused(arguments: tuple[int, int, int, int], said: str) -> None:
-    with pytest.raises(tilelang.TileError, match=said.partition(": ")[2]) as error:
+def test_sizes_that_are_refused(arguments: tuple[int, int, int, int], report: str) -> None:
+    with pytest.raises(tilelang.TileError, match=report.partition(": ")[2]) as error:
         convolution_of_sizes(*arguments)
-    assert error.value.code == said[:4]
+    assert error.value.code == report[:4]
 
 
 def convolution_of_sizes(kernel: int, stride: int, dilation: int, pad: int) -> Any:

@@ -1,4 +1,4 @@
-"""What a kernel prints: text with numbers, and tensors; in the run, by every core that comes by."""
+"""Printing in kernels: text with numbers, and tensors, by every core that executes the statement."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_printf(source: Any, capsys: Any, call: str, expected: str | None) -> No
     assert sorted([found[:len(blocks[0])], found[len(blocks[0]):]]) == sorted(blocks)
 
 
-def test_printf_in_front_of_and_behind_the_kernel(source: Any, capsys: Any) -> None:
+def test_printf_before_and_after_the_kernel(source: Any, capsys: Any) -> None:
     """Each of the four Vector cores prints the first and the last line."""
     found = printed(source, capsys, "T.printf('inside %d\\n', cid)", "T.printf('first %d\\n', n)", "T.printf('last\\n')")
     lines = found.splitlines()
@@ -151,7 +151,7 @@ def test_dump_of_the_matrices_of_the_cube_core(source: Any, capsys: Any) -> None
 
 
 @pytest.mark.parametrize("dumped", [True, False])
-def test_a_dump_waits_for_its_tensor_and_what_is_behind_it_waits_for_the_dump(source: Any, *, dumped: bool) -> None:
+def test_a_dump_waits_for_its_tensor_and_later_stores_wait_for_the_dump(source: Any, *, dumped: bool) -> None:
     module = source(f"""
         import tilelang_npu.language as T
 

@@ -1,4 +1,4 @@
-"""What the language refuses: the code, and the caret under exactly the call or the name that is wrong."""
+"""Errors of the language: the code, and the caret under exactly the wrong call or name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that are given by repeats and strides, and by counts: what they reach. Their values are in tests/ops."""
+"""Operations with repeats and strides, or with counts: the elements that they access. tests/ops tests their values."""
 
 from __future__ import annotations
 

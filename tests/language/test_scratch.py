@@ -1,6 +1,6 @@
-"""Scratch memory that the author passes (``tmp=``): what is refused, and that its contents are undefined after the call.
+"""Scratch memory that the author passes (``tmp=``): errors, and that its contents are undefined after the call.
 
-The values of the operations that take it are in forms_ascendc.txt.
+The values of operations with scratch are tested in forms_ascendc.txt.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def test_its_use_is_ordered_and_its_race_is_found() -> None:
 
 
 def test_unread_scratch_takes_no_bytes() -> None:
-    """Two buffers that fill UB, and scratch memory of all of it."""
+    """Two buffers that fill UB, and scratch memory of the size of UB."""
     @T.prim_func
     def main(X: T.Tensor((64, 128), "float32"), Y: T.Tensor((64,), "float32")):
         with T.Kernel(1, is_npu=True) as (_, _):

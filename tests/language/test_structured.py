@@ -90,7 +90,7 @@ def test_an_atomic_addition_of_a_launch_with_is_npu_is_done_once(source: Any) ->
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
 @pytest.mark.parametrize(("rows", "columns"), [(32, 32), (27, 19)])
 def test_atomic_addition_out_of_l0c(source: Any, rng: np.random.Generator, kind: Any, rows: int, columns: int) -> None:
-    """Split along K: each block adds its product to the same tile, of which a tail may lie beyond the tensor."""
+    """Split along K: each block adds its product to the same tile, which may extend past the end of the tensor."""
     module = source("""
         import tilelang_npu.language as T
 
@@ -119,7 +119,7 @@ def test_atomic_addition_out_of_l0c(source: Any, rng: np.random.Generator, kind:
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int32", "int16", "int8"])
 @pytest.mark.parametrize("count", [64, 45])
 def test_atomic_addition_of_every_type(source: Any, rng: np.random.Generator, kind: str, count: int) -> None:
-    """From the two Vector cores of three blocks; what lies beyond the tensor is not added."""
+    """Both Vector cores of three blocks add; elements past the end of the tensor are not added."""
     module = source(f"""
         import tilelang_npu.language as T
 

@@ -1,4 +1,4 @@
-"""What type checkers and editors are told of ``T`` is what it has, and every function says what it is for."""
+"""The stub of ``T`` for type checkers and editors has the same names as ``T``, and every function has a docstring."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang_npu.language import stubs
 PAGE = Path(T.__file__).with_suffix(".pyi")
 CALLABLES = stubs.callables()
 EXAMPLE = re.compile(r"^ *Example: ``(.+)``$", re.MULTILINE)
-WITHOUT_EXAMPLE = {"Macro", "PrimFunc", "Sym", "dtype", *T.TOKENS}  # what functions give, and element types
+WITHOUT_EXAMPLE = {"Macro", "PrimFunc", "Sym", "dtype", *T.TOKENS}  # results of functions, and element types
 
 
 def test_the_stub_is_what_the_functions_are() -> None:

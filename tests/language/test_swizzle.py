@@ -138,8 +138,8 @@ kernel = tilelang.compile(main, out_idx=[1], target="npuir")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kernel = runpy.run_path(str(tmp_path / "panels.py"))["kernel"]
-    said = [str(one.message) for one in caught if "use_swizzle" in str(one.message)]
-    assert len(said) == (grid == "4")
-    assert all(text.startswith("T720: T.use_swizzle(2) has no effect: it orders blocks along the first two") for text in said)
+    report = [str(one.message) for one in caught if "use_swizzle" in str(one.message)]
+    assert len(report) == (grid == "4")
+    assert all(text.startswith("T720: T.use_swizzle(2) has no effect: it orders blocks along the first two") for text in report)
     a = np.arange(32, dtype=np.float32).reshape(4, 8)
     np.testing.assert_array_equal(kernel(a), a)

@@ -1,4 +1,4 @@
-"""Docstrings from the op table: what they say agrees with the entry, and their examples with the signature."""
+"""Docstrings from the op table: they agree with the entry, and their examples with the signature."""
 
 from __future__ import annotations
 

@@ -99,8 +99,8 @@ def test_rows_and_unequal_ranks(target: str) -> None:
     np.testing.assert_array_equal(compare(kernel, a, np.zeros((12, 50), np.float32)), expected)
 
 
-def test_beside_a_product() -> None:
-    """The copy is work of the Vector cores in a kernel of both cores, and reads what the Cube core stored."""
+def test_together_with_a_product() -> None:
+    """In a kernel of both cores, the Vector cores execute the copy, and read data that the Cube core stored."""
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32"), D: T.Tensor((64, 64), "float32")):
         with T.Kernel(1, threads=128) as bx:

@@ -47,7 +47,7 @@ def test_a_tile_of_two_parts_whose_border_only_run_time_knows(source: Any, rng: 
 
 @pytest.mark.parametrize("split", [1, 16, 29])
 def test_what_no_part_fills_is_zero(source: Any, rng: np.random.Generator, split: int) -> None:
-    """The copy to the front of the tile clears it, the one behind it does not."""
+    """The copy to the beginning of the tile clears it, the following one does not."""
     q, a, b, found = spliced(source, rng, split, "11", 11, "T.copy(A, k[0:split, :])\nT.copy(B, k[split:split + 11, :])")
     expected = np.zeros((64, 48), np.float32)
     expected[:split], expected[split:split + 11] = a, b

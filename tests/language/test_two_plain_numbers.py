@@ -1,4 +1,4 @@
-"""Where two Python numbers meet, a float among them makes both floats, whichever comes first."""
+"""If one of two Python numbers is a float, both are converted to float, in either order."""
 
 from __future__ import annotations
 

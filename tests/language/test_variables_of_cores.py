@@ -17,8 +17,8 @@ AUTOMATIC = dict.fromkeys((
 
 
 @T.prim_func
-def counted_on_both(A: T.Tensor((128, 32), "float16"), B: T.Tensor((32, 32), "float16"), W: T.Tensor((4, 32, 32), "float32"),
-                    O: T.Tensor((128, 32), "float32")):
+def sums_on_both(A: T.Tensor((128, 32), "float16"), B: T.Tensor((32, 32), "float16"), W: T.Tensor((4, 32, 32), "float32"),
+                 O: T.Tensor((128, 32), "float32")):
     with T.Kernel(1, is_npu=True) as (cid, vid):
         a = T.alloc_L1((32, 32), "float16")
         b = T.alloc_L1((32, 32), "float16")
@@ -32,7 +32,7 @@ def counted_on_both(A: T.Tensor((128, 32), "float16"), B: T.Tensor((32, 32), "fl
                 T.gemm_v0(a, b, c, init=True)
                 T.copy(c, W[n, 0, 0])
                 T.set_cross_flag("FIX", 0)
-                n = n + 1  # the Cube core's turn, not the other's
+                n = n + 1  # counts iterations of the Cube core only
             with T.Scope("V"):
                 T.wait_cross_flag(0)
                 T.copy(W[n, vid * 16, 0], u)
@@ -44,7 +44,7 @@ def test_each_core_counts_in_its_own_scope() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((128, 32), (32, 32)))
     w, o = np.zeros((4, 32, 32), np.float32), np.zeros((128, 32), np.float32)
-    tilelang.compile(counted_on_both, target="ascendc", pass_configs=SYNC)(a, b, w, o)
+    tilelang.compile(sums_on_both, target="ascendc", pass_configs=SYNC)(a, b, w, o)
     np.testing.assert_array_equal(o, a.astype(np.float32) @ b.astype(np.float32))
 
 

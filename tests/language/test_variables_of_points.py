@@ -45,7 +45,8 @@ def test_a_sum_over_a_serial_loop(dtype: str, size: int, given: bool) -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(8, 16), (5, 7)])
 def test_a_window_with_conditions_and_several_variables(height: int, width: int) -> None:
-    """The largest element of a window of 3 that ends with the row, its place, and whether there is one above zero."""
+    """The largest element of a window of 3 that is clipped at the end of the row, its index, and whether an element is
+    positive."""
     @T.prim_func
     def main(A: T.Tensor((height, width), "float32"), P: T.Tensor((height, width), "int32"),
              B: T.Tensor((height, width), "float32")):

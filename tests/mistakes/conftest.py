@@ -1,7 +1,8 @@
 """How a mistake is tested: the user's line is marked with ``# mistake``, and the error must point there.
 
-Each file makes one mistake that kernel authors make. What is asserted is what they see: the code, the file and line, the column
-under the caret, and the way out. The texts of the files are the user's side; nothing of this package may show up in an error.
+Each file has one typical mistake of kernel authors. The tests assert the visible parts of the error: the code, the file and
+line, the column under the caret, and the advice. The error may show frames of the test file (the user's code), and none of this
+package.
 """
 
 from __future__ import annotations

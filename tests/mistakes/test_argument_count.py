@@ -1,4 +1,4 @@
-"""A call with an argument too many: the call allocates the output, or takes it at its place, but nothing behind it."""
+"""A call with one argument too many: a call may pass the output at its position, but nothing after it."""
 
 import numpy as np
 

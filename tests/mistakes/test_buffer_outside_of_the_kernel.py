@@ -1,4 +1,4 @@
-"""A buffer on the chip that is allocated in front of T.Kernel."""
+"""An on-chip buffer that is allocated before T.Kernel."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

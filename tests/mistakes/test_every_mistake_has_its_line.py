@@ -1,4 +1,4 @@
-"""No mistake of this folder is shown without its line: each goes through ``refused``, which asserts place, caret and advice."""
+"""Every mistake of this folder is tested with ``refused``, which asserts position, caret and advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice from a number of the call that reaches past its buffer: found when it runs, and told in the author's words."""
+"""A slice that starts at an argument of the call and exceeds its buffer: a run-time error in the author's terms."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

@@ -1,4 +1,4 @@
-"""A flag by hand where the compiler sets the flags between the cores."""
+"""An explicit flag in a kernel for which the compiler sets the flags between the cores."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

@@ -1,4 +1,4 @@
-"""A grid made with // where the tile does not divide the size."""
+"""A grid computed with // although the tile does not divide the size."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""An array with more rows than the parameter declares, which the npuir branch takes where the kernel can: here it cannot."""
+"""An array with more rows than the parameter declares, which the npuir branch accepts for some kernels, but not for this
+one."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A name that was bound in a loop, used behind it."""
+"""A name that was bound in a loop, used after it."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

@@ -1,4 +1,4 @@
-"""A kernel parameter that does not say what it is."""
+"""A kernel parameter without a type."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

@@ -1,10 +1,10 @@
-"""A constant index behind the end of a tensor."""
+"""A constant index past the end of a tensor."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
 
-def test_constant_index_behind_the_end(refused):
+def test_constant_index_past_the_end(refused):
     @tilelang.jit(target="ascendc")
     def factory(M):
         @T.prim_func

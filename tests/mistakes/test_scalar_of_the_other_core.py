@@ -1,4 +1,4 @@
-"""The number of products is read from a tile that each of the two Vector cores has of its own."""
+"""The number of products is read from a tile of which each of the two Vector cores has its own copy."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

@@ -1,4 +1,4 @@
-"""Two cores that wait for each other: each sets its flag behind its wait."""
+"""Two cores that wait for each other: each sets its flag after its wait."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The wait names the two pipes the other way round than the set."""
+"""The wait names the two pipes in the opposite order to the set."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The fixtures of the tests of the op table: kernels from text, and what is refused at which line."""
+"""Fixtures for the tests of the op table: kernels from text, and errors with their lines."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def _error_of(function: Any, dialect: str) -> TileError | None:
 
 @pytest.fixture
 def refusal(source: Any) -> Refusal:  # noqa: F811  (the fixture imported above)
-    """``refusal(lines, "T.vexp(a, d)", "npuir")``: the error that a statement below others is refused with.
+    """``refusal(lines, "T.vexp(a, d)", "npuir")``: returns the error for an invalid statement that follows other statements.
 
-    It is one of the expected codes, and stands at the statement's line of the user's file with a way out; its text has the
-    name of the operation as it was written, and nothing of this package.
+    The error has one of the expected codes, the statement's line of the user's file, and a suggestion; its text has the
+    name of the operation as the user wrote it, and no names of this package.
     """
 
     def make(lines: Sequence[str], statement: str, dialect: str, *, codes: Sequence[str], mentions: Sequence[str] = (),
@@ -106,7 +106,7 @@ class Batch:
         text = kernel_text(lines, parameters).replace("T.Kernel(1, is_npu=True) as (cid, vid)", "T.Kernel(1) as cid")
         kernel = tilelang.compile(self.source(text).main, target=self.dialect)
         before = {name: array.copy() for name, array in self.arrays.items()}
-        for execute in (kernel, kernel.interpret):  # the interpreter has a table of its own
+        for execute in (kernel, kernel.interpret):  # the interpreter has a separate table
             for name, array in self.arrays.items():
                 array[...] = before[name]
             execute(*self.arrays.values())

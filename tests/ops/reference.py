@@ -1,4 +1,5 @@
-"""What every operation computes, said again: in exact integers and in float64, rounded once. Nothing is of the table.
+"""An independent implementation of every operation, in exact integers or in float64 with one rounding; it does not use the
+table.
 
 ``expected(name, inputs)`` works on arrays of the operation's element types and returns the destination. ``ULPS`` says how many
 units in the last place a result may be off, for functions whose float32 value is not the rounded exact one.
@@ -62,7 +63,7 @@ def by_kind(of_integers: Callable[..., int], of_floats: Callable[..., Any]) -> C
 
 
 def truncated(a: int, b: int) -> int:
-    """The quotient that drops its fraction; 0 where the divisor is."""
+    """Returns the truncated quotient; 0 if the divisor is 0."""
     return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -110,7 +111,7 @@ def power(a: int, b: int) -> int:
 
 
 def extreme(larger: bool) -> Callable[..., Array]:
-    """The larger or smaller element; NaN where an input is."""
+    """Returns the larger or smaller element; NaN if an input is NaN."""
     def apply(a: Array, b: Array) -> Array:
         if a.dtype.kind in "iub":
             return np.where((a > b) == larger, a, b)
@@ -195,7 +196,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "clamp": lambda a, low, high: extreme(False)(extreme(True)(a, low), high),
     "clamp_min": extreme(True), "clamp_max": extreme(False), "round": floats(np.rint),
 }
-"""By name: the destination from the inputs (and what the destination held, where the operation reads it)."""
+"""By name: the destination from the inputs (and from its old contents, if the operation reads them)."""
 
 ULPS: dict[str, int] = {
     **dict.fromkeys(("exp", "ln", "tanh", "sin", "cos", "atan", "erf", "exp2", "log2", "log10", "log1p", "expm1", "pow"), 2),
@@ -239,11 +240,11 @@ REDUCTIONS: dict[str, Callable[..., Array]] = {
     "reduce_bitand": _along(lambda line: reduce(operator.and_, line))}
 COMBINED = {"reduce_sum": "add", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "mul", "reduce_any": "max",
             "reduce_all": "min", "reduce_bitxor": "bitwise_xor", "reduce_bitor": "bitwise_or", "reduce_bitand": "bitwise_and"}
-"""What puts a result together with what the destination holds."""
+"""Functions that combine a result with the old contents of the destination."""
 
 
 def units(got: Array, wanted: Array) -> Array:
-    """How many numbers of a float type lie between two arrays; 0 where both are NaN."""
+    """Returns the number of values of a float type between two arrays; 0 if both are NaN."""
     width = got.dtype.itemsize
     signed = np.dtype(f"i{width}")
 
@@ -256,7 +257,7 @@ def units(got: Array, wanted: Array) -> Array:
 
 
 def assert_same(got: Array, wanted: Array, ulps: int = 0, case: str = "") -> None:
-    """Equal elements, NaN where NaN is wanted; floats may be ``ulps`` off. A zero's sign counts where nothing may be off."""
+    """Asserts equal elements, including NaN; floats may differ by ``ulps``. If that is 0, the sign of zero must be equal."""
     assert got.shape == wanted.shape, case
     assert got.dtype == wanted.dtype, case
     if got.dtype.kind in "iub":

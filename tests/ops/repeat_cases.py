@@ -1,4 +1,4 @@
-"""What operations compute that are given by repeats and strides, in plain loops; a case per operation and element type."""
+"""References for operations with repeats and strides, as plain loops; a case for each operation and element type."""
 
 from __future__ import annotations
 

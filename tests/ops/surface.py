@@ -67,7 +67,7 @@ def elementwise_call(name: str, entry: ops.Elementwise, target: str, sources: Se
 
 
 def source_types(entry: ops.Elementwise, element: DType) -> list[DType]:
-    """Element types of the inputs where the operation works on ``element``."""
+    """Returns the element types of the inputs if the operation works on ``element``."""
     return [dtype("bool") if entry.condition and position == 0 else element for position in range(entry.inputs)]
 
 
@@ -139,7 +139,7 @@ def reduce_example(name: str, entry: ops.Reduce, element: DType) -> Call:
     return Call(name, f"T.{name}(a, d, dim=1)", {"a": ((4, 8), element), "d": ((4, 1), element)}, ("a",), ("a",))
 
 
-# Per operation: the call by each of its names (or by all), and the buffers; ``*`` stands for the element type of the call.
+# Per operation: the call by each of its names (or by all), and the buffers; ``*`` is the element type of the call.
 CALLS: dict[str, tuple[dict[str, str] | str, dict[str, tuple[tuple[int, ...], str]]]] = {
     "gather": ("a, d, i", {"a": ((4, 8), "*"), "i": ((4, 6), "int32"), "d": ((4, 6), "*")}),
     "transpose": ({"": "a, d, [1, 0]", "tile.transpose": "d, a"}, {"a": ((4, 8), "*"), "d": ((8, 4), "*")}),
@@ -200,7 +200,7 @@ def example(name: str, entry: ops.Operation, element: DType) -> Call:
     """A legal call of an operation by one of its names.
 
     Raises:
-        KeyError: nobody has said how the operation is called.
+        KeyError: the table has no call of the operation.
     """
     if isinstance(entry, ops.Reduce):
         return reduce_example(name, entry, element)

@@ -24,7 +24,8 @@ SOURCES = [element for element in surface.ALL_TYPES if str(element) not in ("int
 
 
 def whole(x: float, mode: str) -> int:
-    """A finite number as an integer: ``round`` sends halves away from zero, ``odd`` what is between two to the odd one."""
+    """Rounds a finite number to an integer: ``round`` rounds halves away from zero, ``odd`` rounds inexact values to the odd
+    neighbour."""
     low, high = math.floor(x), math.ceil(x)
     if mode == "floor" or low == high:
         return low
@@ -59,7 +60,7 @@ def neighbours(x: Fraction, kind: np.dtype[Any]) -> tuple[float, float]:
 
 
 def narrowed(value: float | int, kind: np.dtype[Any], mode: str) -> float:
-    """A number in a float type, by the definition of the mode; what rounds to zero keeps its sign."""
+    """Rounds a number to a float type, by the definition of the mode; results of zero keep the sign."""
     if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
         return float(value)
     return math.copysign(_chosen(Fraction(value), kind, mode), value)
@@ -76,7 +77,7 @@ def _chosen(x: Fraction, kind: np.dtype[Any], mode: str) -> float:
         return low if odd[low] else high
     largest = np.asarray(float((ml_dtypes.finfo if kind.itemsize == 2 else np.finfo)(kind).max)).astype(kind)
     step = Fraction(float(largest)) - Fraction(float(np.nextafter(largest, np.zeros((), kind))))
-    beyond = Fraction(float(largest)) + step  # what the next number would be, were the range not over
+    beyond = Fraction(float(largest)) + step  # the next number if the range did not end
     left, right = (Fraction(low) if math.isfinite(low) else -beyond), (Fraction(high) if math.isfinite(high) else beyond)
     if x - left != right - x:
         return low if x - left < right - x else high
@@ -86,7 +87,7 @@ def _chosen(x: Fraction, kind: np.dtype[Any], mode: str) -> float:
 
 
 def converted(values: np.ndarray, target: DType, mode: str) -> np.ndarray:
-    """Each element in the target type: saturated where a float does not fit an integer; see docs/precision.md."""
+    """Returns each element in the target type: floats out of the range of an integer type saturate; see docs/precision.md."""
     kind, source = target.numpy, dtype(values.dtype)
     if target.is_bool:
         return values.astype(np.float64) != 0 if source.is_float else values != 0

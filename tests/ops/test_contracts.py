@@ -1,6 +1,6 @@
-"""What an operation does not take is refused at the user's line, in both dialects' names, for every operation of the table.
+"""Invalid operands are an error at the user's line, with the names of both dialects, for every operation of the table.
 
-The calls are made from the table (``surface``); an operation that is added there is tested here without further lines.
+The calls are generated from the table (``surface``); a new operation of the table is tested without further lines.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_names_mean_the_same(source: Any, entry: ops.Operation, name: str) -> No
 
 @pytest.mark.parametrize(("entry", "name"), ENTRIES)
 def test_element_types(refusal: Any, entry: ops.Operation, name: str) -> None:
-    """Each element type that the entry has not is refused, and the advice lists those that it has."""
+    """Each element type that the entry does not have is an error, and the advice lists the valid types."""
     dialect = surface.dialect_of(name)
     for element in ALL_TYPES:
         converted = isinstance(entry, ops.Reduce) and str(element).startswith("float8")  # tests/language/test_float8_reductions
@@ -121,7 +121,7 @@ def test_shapes(refusal: Any, entry: ops.Operation, name: str) -> None:
 
 @pytest.mark.parametrize(("entry", "name"), [case for case in ENTRIES if isinstance(case.values[0], ops.Elementwise)])
 def test_broadcasts(source: Any, refusal: Any, entry: ops.Elementwise, name: str) -> None:
-    """An input of size 1 is repeated where the entry says so and refused elsewhere; a destination never is."""
+    """An input of size 1 is broadcast if the entry allows it, otherwise it is an error; a destination is never broadcast."""
     call, dialect = legal_call(entry, name), surface.dialect_of(name)
     for shape in ((4, 1), (1, 8), (1, 1)):
         changed = call.changed("d", shape=shape)
@@ -141,7 +141,7 @@ def substituted(statement: str, names: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(("entry", "name"), ENTRIES)
 def test_operands_that_are_one_buffer(source: Any, refusal: Any, entry: ops.Operation, name: str) -> None:
-    """The destination may be an input where the entry says so, and is refused elsewhere."""
+    """The destination may be an input if the entry allows it; otherwise that is an error."""
     call, dialect = legal_call(entry, name), surface.dialect_of(name)
     for position, place in enumerate(call.buffers):
         if place == "d" or call.buffers[place] != call.buffers["d"]:
@@ -186,7 +186,7 @@ OPTIONAL = {*REDUCTIONS, "cumsum", "cummax", "transpose", "vtranspose", "npuir_t
 
 @pytest.mark.parametrize(("entry", "name"), ENTRIES)
 def test_number_of_operands(refusal: Any, entry: ops.Operation, name: str) -> None:
-    """Operands too few or too many, and keywords that nobody knows, are refused."""
+    """Too few or too many operands, and unknown keywords, are errors."""
     call, dialect = legal_call(entry, name), surface.dialect_of(name)
     given = arguments(call.statement)
     lines = call.allocations()
@@ -202,7 +202,7 @@ def test_number_of_operands(refusal: Any, entry: ops.Operation, name: str) -> No
 
 @pytest.mark.parametrize(("entry", "name"), ENTRIES)
 def test_kinds_of_operands(refusal: Any, entry: ops.Operation, name: str) -> None:
-    """What is no buffer is refused, also a number where the entry takes none."""
+    """An operand that is not a buffer is an error, also a number if the entry does not accept scalars."""
     call, dialect = legal_call(entry, name), surface.dialect_of(name)
     for position, place in enumerate(call.buffers):
         scalar = isinstance(entry, ops.Elementwise) and place != "d" and position in entry.scalar
@@ -218,7 +218,7 @@ def test_kinds_of_operands(refusal: Any, entry: ops.Operation, name: str) -> Non
 
 @pytest.mark.parametrize(("entry", "name"), ENTRIES)
 def test_memories(refusal: Any, entry: ops.Operation, name: str) -> None:
-    """Vector work on what is not in UB is refused, with the buffer's name, shape and memory."""
+    """A vector operation on a buffer outside of UB is an error, with the buffer's name, shape and memory."""
     call, dialect = legal_call(entry, name), surface.dialect_of(name)
     for place, (shape, kind) in call.buffers.items():
         rest = [line for line in call.allocations() if not line.startswith(f"{place} =")]
@@ -238,7 +238,7 @@ INTEGER_SCALARS = [("0.5", "int32"), ("2**40", "int32"), ("-129", "int8"), ("300
 @pytest.mark.parametrize(("entry", "name"), [
     case for case in ENTRIES if isinstance(case.values[0], ops.Elementwise) and case.values[0].scalar])
 def test_scalars_that_the_type_does_not_have(refusal: Any, entry: ops.Elementwise, name: str) -> None:
-    """A scalar is a value of the element type beside it; nothing is wrapped or cut off."""
+    """A scalar must be a value of the other operand's element type; it is not wrapped or truncated."""
     dialect = surface.dialect_of(name)
     for value, kind in INTEGER_SCALARS:
         if not surface.is_legal(entry, dtype(kind), dialect):
@@ -313,6 +313,6 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
     ("T.reduce_sum(a, col, real_shape=[4, 9])", "T111", "real size 9 of an axis with 8 elements"),
 ])
 def test_arguments(refusal: Any, statement: str, code: str, problem: str) -> None:
-    """What else than buffers a call takes, and its limits."""
+    """Arguments other than buffers, and their limits."""
     dialect = "ascendc" if ".tile." in statement else "npuir"
     refusal(BUFFERS, statement, dialect, codes=[code], mentions=[problem])

@@ -1,4 +1,4 @@
-"""What the table entries compute, to the bit: casts under every mode, wrapping, aliasing, strided destinations."""
+"""The values of the table entries, to the bit: casts in every mode, wrapping, aliasing, strided destinations."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_integer_division_truncates_exactly() -> None:
     assert out.tolist()[0] == (2**64 - 7) // 2
 
 
-def test_shift_right_rounds_unless_told() -> None:
+def test_shift_right_rounds_by_default() -> None:
     a, out = np.array([5, 7, -5, 6], np.int32), np.zeros(4, np.int32)
     kernel(operation("bitwise_rshift"), [I32, I32], I32)(out, a, 2)
     assert out.tolist() == [1, 2, -1, 2]
@@ -171,7 +171,7 @@ def test_shift_right_rounds_unless_told() -> None:
 
 
 def test_shift_right_by_a_buffer_and_of_64_bits_never_rounds() -> None:
-    """Both become loops of ``arith.shrsi``: 3 >> 1 is 1 where the instruction gives 2."""
+    """Both become loops of ``arith.shrsi``: 3 >> 1 is 1, while the instruction gives 2."""
     a = np.array([3, -3, 7, 8], np.int32)
     out = np.zeros_like(a)
     kernel(operation("bitwise_rshift"), [I32, I32], I32)(out, a, np.array([1, 1, 2, 0], np.int32))

@@ -39,7 +39,7 @@ def test_own_tests_notice(batch: Callable[[str], Batch], rng: np.random.Generato
     assert entry.name in used
 
 
-# A softmax is the same whatever is subtracted from a row, so nothing is said of its maximum.
+# A softmax does not depend on the value that is subtracted from a row, so it does not test the maximum.
 KERNELS = {"examples/softmax.py": ["exp", "sub", "div", "reduce_sum"],
            "examples/flash_attention.py": ["exp", "sub", "mul", "div", "add", "reduce_sum", "cast"],
            "examples/minicv.py": ["exp"],

@@ -1,4 +1,4 @@
-"""What a function makes is made once for the same arguments, and can be told by what it was made from."""
+"""The results of a factory function are cached by its arguments, and can be identified by them."""
 
 from __future__ import annotations
 

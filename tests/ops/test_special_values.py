@@ -1,6 +1,6 @@
-"""What operations make of infinities, NaN, zeros of both signs, subnormal numbers, the ends of the integers, and zero divisors.
+"""Operations on infinities, NaN, zeros of both signs, subnormal numbers, the ends of the integers, and zero divisors.
 
-Where the device's documents are silent, docs/precision.md says what is computed here, and these tests hold it.
+For cases that the device's documents do not define, docs/precision.md defines the result, and these tests check it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _transpose(calls: Batch, rng: np.random.Generator, element: DType) -> None:
 
 
 def running(values: np.ndarray, reverse: bool) -> list[Any]:
-    """Sums up to each place: integers wrap; floats are carried in float32, narrow ones rounded where they stand."""
+    """Running sums: integers wrap; floats are accumulated in float32, and each element of a narrow type is rounded."""
     carried = np.float32 if values.dtype.kind not in "iub" else values.dtype
     found, total = [], None
     with np.errstate(over="ignore"):
@@ -327,7 +327,7 @@ def test_values(batch: Callable[[str], Batch], rng: np.random.Generator, entry: 
 
 @pytest.mark.parametrize("kind", ["float16", "float32"])
 def test_sort_of_specials(batch: Callable[[str], Batch], kind: str) -> None:
-    """NaN counts as the largest, beside infinity; equal elements keep their order."""
+    """NaN is larger than infinity; equal elements keep their order."""
     values = np.tile(np.array([1, np.nan, -np.inf, np.inf, 0.0, -0.0, 1, np.inf], kind), 4)
     keys = [np.inf if np.isnan(v) else float(v) for v in values]
     order = sorted(range(32), key=lambda place: -keys[place])

@@ -20,7 +20,7 @@ DIVISIONS = ("div", "mod", "modui")
 
 
 def numbers(rng: np.random.Generator, name: str, position: int, element: DType, shape: tuple[int, ...]) -> np.ndarray:
-    """Ordinary inputs of an operation: all integers of the type, floats of both signs where it takes them."""
+    """Returns ordinary inputs of an operation: all integers of the type, floats of both signs if the operation accepts them."""
     kind = element.numpy
     if element.is_bool or (name == "select" and position == 0):
         made = rng.integers(0, 2, shape).astype(np.bool_)
@@ -45,7 +45,8 @@ def is_thorough(entry: ops.Operation, name: str) -> bool:
 
 
 def legal_cases(kinds: type | tuple[type, ...]) -> list[Any]:
-    """Entry, name and element type: in one dialect all types, in the other, where but the operands' order differs, two."""
+    """Yields entry, name and element type: all types in one dialect; two in the other, which differs only in the operands'
+    order."""
     cases = []
     for entry, name in surface.covered():
         if isinstance(entry, kinds) and entry.name != "cast":
@@ -65,7 +66,7 @@ def expected(entry: ops.Elementwise, inputs: Sequence[np.ndarray], held: np.ndar
 
 def add_call(batch: Batch, entry: ops.Elementwise, name: str, held: np.ndarray, inputs: Sequence[np.ndarray | str],
              texts: Sequence[str | None]) -> None:
-    """One call: ``texts`` replaces a buffer by a scalar, or by the destination where it is ``d``."""
+    """Adds one call; ``texts`` replaces a buffer by a scalar, or with ``d`` by the destination."""
     arrays = [value for value in inputs if isinstance(value, np.ndarray)]
     target = batch.hold(arrays[texts.index("d")] if "d" in texts else held)
     words = [target if text == "d" else text or batch.hold(array) for text, array in zip(texts, arrays, strict=True)]
@@ -84,7 +85,7 @@ def test_every_elementwise_operation_has_a_reference() -> None:
 @pytest.mark.parametrize(("entry", "name", "element"), legal_cases(ops.Elementwise))
 def test_elementwise(batch: Callable[[str], Batch], rng: np.random.Generator, entry: ops.Elementwise, name: str,
                      element: DType) -> None:
-    """Shapes, in place, scalars; in one of the dialects also unit axes that repeat, and rectangles of larger buffers."""
+    """Shapes, in place, scalars; in one of the dialects also broadcast axes, and regions of larger buffers."""
     calls, thorough = batch(surface.dialect_of(name)), is_thorough(entry, name)
     plain: list[str | None] = [None] * entry.inputs
     kept: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
@@ -131,7 +132,7 @@ def test_elementwise(batch: Callable[[str], Batch], rng: np.random.Generator, en
     if surface.is_legal(entry, element, dialect) and (dialect == "npuir" or str(element) in ("float32", "int32"))])
 def test_reductions(batch: Callable[[str], Batch], rng: np.random.Generator, entry: ops.Reduce, element: DType,
                     dialect: str) -> None:
-    """Each axis of each shape; into what the destination holds; real sizes; sums of floats are exact ones."""
+    """Each axis of each shape; with accumulation into the destination; with real sizes; sums of floats are exact."""
     calls = batch(dialect)
 
     def values(shape: tuple[int, ...]) -> np.ndarray:
@@ -213,7 +214,7 @@ def test_comparisons(batch: Callable[[str], Batch], rng: np.random.Generator, el
 
 @pytest.mark.parametrize("kind", ["int8", "int16", "int32"])
 def test_shift_right_rounds(batch: Callable[[str], Batch], rng: np.random.Generator, kind: str) -> None:
-    """``T.vshr`` adds half of the last place unless it is told not to; ``T.tile.bitwise_rshift`` never does."""
+    """``T.vshr`` adds half of the last place unless rounding is off; ``T.tile.bitwise_rshift`` never does."""
     values = numbers(rng, "", 0, dtype(kind), (5, 33))
     calls = batch("npuir")
     source = calls.hold(values)
@@ -241,7 +242,8 @@ def test_a_temporary_of_the_caller(batch: Callable[[str], Batch], rng: np.random
     ((65,), 1), ((65,), 33), ((65,), 65), ((3, 33), 33), ((3, 33), 66), ((3, 33), 99)])
 def test_leading_elements(batch: Callable[[str], Batch], rng: np.random.Generator, name: str, others: str, wanted: Any,
                           shape: tuple[int, ...], count: int) -> None:
-    """``T.tile.clamp(dst, src, low, high, count)``: so many elements in the order of the rows; the others stay."""
+    """``T.tile.clamp(dst, src, low, high, count)`` writes the first ``count`` elements in row-major order; the others do not
+    change."""
     calls, given = batch("ascendc"), (rng.standard_normal(shape) * 2).astype(np.float32)
     held = rng.standard_normal(shape).astype(np.float32)
     leading = held.copy()
@@ -253,7 +255,7 @@ def test_leading_elements(batch: Callable[[str], Batch], rng: np.random.Generato
 
 
 def test_a_mask_of_bytes(batch: Callable[[str], Batch], rng: np.random.Generator) -> None:
-    """``T.vselect`` takes a mask of int8 too: what is not 0 is set."""
+    """``T.vselect`` accepts a mask of int8 too: non-zero elements are true."""
     calls = batch("npuir")
     mask = rng.integers(-1, 2, (3, 33)).astype(np.int8)
     a, b = rng.standard_normal((2, 3, 33)).astype(np.float16)
@@ -263,7 +265,7 @@ def test_a_mask_of_bytes(batch: Callable[[str], Batch], rng: np.random.Generator
 
 
 def test_parts_that_run_time_counts(batch: Callable[[str], Batch], rng: np.random.Generator) -> None:
-    """Bounds that are data: rows 1 to n, where n was computed in the kernel."""
+    """Bounds from data: rows 1 to n, with an n that the kernel computed."""
     calls = batch("npuir")
     a, held = rng.standard_normal((7, 33)).astype(np.float32), rng.standard_normal((7, 33)).astype(np.float32)
     where = np.array([5, 0, 0, 0, 0, 0, 0, 0], np.int32)

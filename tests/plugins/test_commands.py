@@ -78,7 +78,7 @@ def test_a_text_without_it(tool: Tool, loaded: Tool, kernel: Path, tmp_path: Pat
 def test_stages_and_opt(loaded: Tool, tool: Tool, kernel: Path, tmp_path: Path) -> None:  # noqa: F811  (the fixture)
     assert "collapse-copies\ndrop-repeated-relu\nfuse-fixpipe\n" in loaded("stages").out
     assert "drop-repeated-relu" not in tool("stages").out
-    assert "| drop-repeated-relu | drop-repeated-relu | tile | Leaves out a relu" in loaded("stages", "--markdown").out
+    assert "| drop-repeated-relu | drop-repeated-relu | tile | Removes an in-place relu" in loaded("stages", "--markdown").out
     pipeline = loaded("stages", kernel, "--pipeline").out
     assert "collapse-copies{enabled=true},\ndrop-repeated-relu{enabled=true most=0},\n" in pipeline
     file = tmp_path / "kernel.mlir"
@@ -89,7 +89,7 @@ def test_stages_and_opt(loaded: Tool, tool: Tool, kernel: Path, tmp_path: Path) 
         done = loaded("opt", file, "-p", f"drop-repeated-relu{{{option}}}")
         assert done.out.count('"relu"') == left
     assert "there is no pass 'drop-repeated-relu'" in tool("opt", file, "-p", "drop-repeated-relu").err
-    assert "      most (an integer): how many are left out at most; 0 for all." in loaded("opt", "--list").out
+    assert "      most (an integer): the largest number of operations to remove; 0 for all." in loaded("opt", "--list").out
 
 
 def test_ops_and_doctor(loaded: Tool) -> None:
@@ -101,7 +101,7 @@ def test_ops_and_doctor(loaded: Tool) -> None:
 
 
 def test_survey(loaded: Tool, kernel: Path, tmp_path: Path) -> None:
-    """A script, and a pytest file, each in a process of its own."""
+    """A script, and a pytest file, each in a separate process."""
     folder = tmp_path / "scripts"
     folder.mkdir()
     text = kernel.read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def process(python: str, words: list[str], *path: Path, **environment: str) -> s
 
 @pytest.mark.kept
 def test_an_installed_package(python: str, sample: Path, kernel: Path, tmp_path: Path) -> None:
-    """It needs no option; a kernel of it is found in the cache; and one of a changed package is not."""
+    """It needs no option; its kernels are found in the cache, unless the package has changed."""
     target = tmp_path / "installed"
     target.mkdir()
     install(target, sample)
@@ -180,7 +180,7 @@ def test_pytest(python: str, sample: Path, kernel: Path, tmp_path: Path) -> None
 
 
 def test_pip_installs_the_entry_point(python: str, sample: Path, tmp_path: Path) -> None:
-    """What pip makes of the package's project file is what the tests above write by hand. Like the installation of this
+    """Checks that pip writes the same metadata as the tests above. Like the installation of this
     package, it fetches the build backend from the package index."""
     pytest.importorskip("pip")
     import shutil

@@ -138,7 +138,7 @@ def value_digest(value: object) -> str:
 
 
 def defined(text: str, name: str = "f", module: str = "mine") -> Any:
-    """What a text defines under a name, in a module that has no file."""
+    """Returns the object that a text defines under a name, in a module without a file."""
     names: dict[str, Any] = {"__name__": module}
     exec(compile(text, "<cell>", "exec"), names)
     return names[name]
@@ -202,7 +202,7 @@ def test_a_variable_of_a_closure_that_is_not_assigned_yet() -> None:
 
 
 def test_the_order_of_a_set_does_not_count_and_that_of_a_list_does() -> None:
-    one, other = {0, 8}, {8, 0}  # equal, but the first inserted of two elements with one place in the table comes first
+    one, other = {0, 8}, {8, 0}  # equal sets; of two elements with a hash collision, the one inserted first comes first
     assert list(one) != list(other)
     assert value_digest(one) == value_digest(other)
     assert value_digest(list(one)) != value_digest(list(other))

@@ -69,7 +69,7 @@ def arrays(rows: int = 32, columns: int = 64, kind: Any = np.float32) -> tuple[A
 
 
 def read_back(kernel: Any, *given: Any) -> Any:
-    """What the kernel's text, parsed again and run, computes."""
+    """Parses and runs the kernel's text, and returns the result."""
     module = parse_module(print_module(parse_module(kernel.mlir())))
     values = [*given, np.zeros_like(kernel(*given))]
     launch = simulator.simulate(simulator.Program(module, kernel.chip), values, blocks=1, hazards=True)
@@ -403,7 +403,7 @@ def test_the_documentation_has_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "def softsign(A: Tile, B: Tile) -> None:" in capsys.readouterr().out
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------------------------------
 
 
 def plain(x: Any) -> Any:
@@ -411,7 +411,7 @@ def plain(x: Any) -> Any:
     return x
 
 
-def untold(x: Any) -> Any:
+def unannotated(x: Any) -> Any:
     return x
 
 
@@ -430,7 +430,7 @@ def untold(x: Any) -> Any:
     (plain, {"dtypes": F32, "cost": "exp", "pipe": "M"}, "it runs on M of AIV"),
     (plain, {"dtypes": F32, "cost": "exp", "result": "any"}, "or the result type `any`"),
     (plain, {"dtypes": F32, "cost": "exp", "outputs": 2}, "must have one destination"),
-    (untold, {"dtypes": F32, "cost": "exp"}, "it has no documentation"),
+    (unannotated, {"dtypes": F32, "cost": "exp"}, "it has no documentation"),
 ])
 def test_an_entry_that_is_wrong(meaning: Any, facts: dict[str, Any], text: str) -> None:
     before = dict(operations())

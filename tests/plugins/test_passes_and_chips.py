@@ -1,4 +1,4 @@
-"""Passes and chips that plug-ins register: where they stand, what they are given, and what is refused."""
+"""Passes and chips that plug-ins register: their order, the values of their options, and errors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Odd(ModulePass):
 
 
 class Open(ModulePass):
-    """Is no dataclass of its own."""
+    """A pass that is not a dataclass itself."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Where plug-ins come from: files, packages, entry points; what a broken one says."""
+"""Sources of plug-ins: files, packages, entry points; errors of broken ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def install(folder: Path, name: str, points: str, version: str = "1.0", group: str = "tilelang_npu.plugins") -> None:
-    """Writes what installing a distribution leaves for entry points."""
+    """Writes the metadata of entry points as installing a distribution does."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

@@ -1,4 +1,4 @@
-"""The list of what plug-ins have registered: replacing, removing, restoring, and what another process must load."""
+"""The registry of plug-ins: replacing, removing, restoring, and the plug-ins that another process must load."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_file_that_the_body_loads_can_be_loaded_again(tmp_path: Path) -> None:
 # -- other processes ---------------------------------------------------------------------------------------------------
 
 
-def test_another_process_is_told_what_to_load(tmp_path: Path, sample: Path) -> None:
+def test_another_process_gets_the_files_to_load(tmp_path: Path, sample: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(GOOD.replace("softsign", "softsign_too"))
     plugin_loading.load_file(file)

@@ -1,5 +1,5 @@
-"""What the reproducers share: each runs a kernel in every order that its synchronisation allows, and names what is wrong with
-its broken twin."""
+"""Helpers of the reproducers: each runs a kernel in every order that its synchronisation allows, and checks the diagnostic of
+a broken variant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compiled(main: Any, switches: dict[str, bool], target: str = "ascendc") -> A
 
 
 def holds(kernel: Any, arguments: Sequence[Any], expected: Sequence[Any], **close: float) -> None:
-    """The last arguments hold what is expected behind a run in every order, and nothing is reported."""
+    """Checks that the last arguments have the expected values after a run in every order, and that nothing is reported."""
     for order in (None, *ORDERS):
         given = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
         if order is None:
@@ -43,9 +43,9 @@ def holds(kernel: Any, arguments: Sequence[Any], expected: Sequence[Any], **clos
 
 
 def reported(kernel: Any, *arguments: Any) -> list[tuple[str, str, str]]:
-    """Code, kind and buffer of what a run reports, each once."""
+    """Returns code, kind and buffer of the findings of a run, without duplicates."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # what is found is what counts here
+        warnings.simplefilter("ignore")  # only the findings are tested
         kernel(*[value.copy() if isinstance(value, np.ndarray) else value for value in arguments])
     return list(dict.fromkeys((one.code, one.kind, one.buffer) for one in kernel.last_launch.hazards))
 

@@ -1,4 +1,4 @@
-"""Between Cube and Vector: switches, flags by hand beside automatic ones, trip counts, and what makes cores wait for ever."""
+"""Between Cube and Vector: switches, flags by hand together with automatic ones, trip counts, and deadlocks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_hand_over_through_a_tensor_of_any_name() -> None:
     holds(compiled(handed_over("scratch", False), BOTH), [a, scratch, zero], [2 * product])
 
 
-def test_flags_without_splitting_are_an_error_and_so_are_flags_by_hand_beside_them() -> None:
+def test_flags_without_splitting_and_flags_by_hand_with_automatic_ones_are_errors() -> None:
     lonely = {**AUTO, "tl.ascend_auto_cross_core_sync": True}
     with pytest.raises(TileError) as caught:
         compiled(handed_over("scratch", False), lonely).mlir()
@@ -69,7 +69,8 @@ def test_without_any_flag_it_is_a_race() -> None:
 
 
 def in_steps(cube: int, vector: int) -> Any:
-    """Cube hands over one tile an iteration, in ``cube`` iterations; Vector takes them in ``vector`` of its own, by hand."""
+    """The Cube core sends one tile in each of ``cube`` iterations; the Vector core receives them in ``vector`` iterations, with
+explicit flags."""
     @T.prim_func
     def main(A: T.Tensor((4 * M, M), "float16"), W: T.Tensor((4 * M, M), "float32"), C: T.Tensor((4 * M, M), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):

@@ -1,4 +1,4 @@
-"""What operations ask of their operands is asked when the kernel is traced, and what they promise they do."""
+"""The contracts of operations: operands are checked when the kernel is traced, and results are as documented."""
 
 from __future__ import annotations
 

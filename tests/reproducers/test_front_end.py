@@ -1,4 +1,4 @@
-"""What a kernel says takes effect or is an error: Python's conditions, variables, break, partial indices, stored choices."""
+"""Every statement of a kernel has an effect or is an error: Python's conditions, variables, break, partial indices, selects."""
 
 from __future__ import annotations
 

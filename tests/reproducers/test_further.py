@@ -96,7 +96,7 @@ def test_only_the_other_branch_reads_what_was_written(n: int) -> None:
         assert launch.hazards == []
 
 
-def test_a_barrier_of_all_cores_beside_automatic_splitting() -> None:
+def test_a_barrier_of_all_cores_with_automatic_splitting() -> None:
     blocks = 24
 
     @T.prim_func
@@ -208,7 +208,7 @@ def in_place(rows: int) -> Any:
     return main
 
 
-def test_what_an_operation_in_place_needs_beside_another_large_tile() -> None:
+def test_the_memory_of_an_operation_in_place_next_to_a_large_tile() -> None:
     a = RNG.standard_normal((120, 128)).astype(np.float32)
     holds(compiled(in_place(120), AUTO), [a, np.zeros_like(a)], [a / (1 + np.exp(-a)) + a], rtol=1e-5)
     error = refused(in_place(128), AUTO)
@@ -257,7 +257,7 @@ def test_a_row_and_a_column_by_parallel_loops() -> None:
     holds(kernel_of(projections, ((M, M), "float32"), ((M,), "float32")), [a, np.zeros(M, np.float32)], [a[-1] + a[:, 8]])
 
 
-def test_a_vectorised_range_that_begins_behind_zero() -> None:
+def test_a_vectorised_range_that_begins_after_zero() -> None:
     a = integers(N)
     expected = np.where(np.arange(N) < 8, 0, a + 1)
     holds(kernel_of(from_the_middle, ((N,), "float32"), ((N,), "float32")), [a, np.zeros_like(a)], [expected])
@@ -304,7 +304,7 @@ def row_sums(A: Any, B: Any, vid: Any) -> None:
 
 
 def test_a_sum_written_as_a_parallel_loop() -> None:
-    """Either the sum, or an error that says that lanes meet in one element; never one lane's number."""
+    """The result is the sum, or an error that several lanes write one element; never the value of a single lane."""
     a = integers(M, N)
     holds(kernel_of(row_sums, ((M, N), "float32"), ((M,), "float32")), [a, np.zeros(M, np.float32)], [a.sum(1)])
 
@@ -345,7 +345,7 @@ def padded(A: Any, B: Any, vid: Any) -> None:
     T.copy(x, B)
 
 
-def test_the_value_behind_the_end_is_the_one_asked_for() -> None:
+def test_the_value_past_the_end_is_the_requested_one() -> None:
     a = integers(60, 60)
     expected = np.full((N, N), -99, np.float32)
     expected[:60, :60] = a

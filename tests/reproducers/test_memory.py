@@ -29,7 +29,8 @@ def powers(rows: int, columns: int, dtype: str) -> Any:
 
 
 def test_scratch_counts() -> None:
-    """Tiles that fill the memory share it where their lives allow; larger ones are refused, with all that lives at a time."""
+    """Tiles that fill the memory share it if their live ranges are disjoint; larger ones are an error that lists all live
+    buffers."""
     for rows, dtype in ((128, "float32"), (160, "float16"), (128, "float32")):  # in one process
         a = (1 + RNG.integers(0, 5, (rows, rows))).astype(dtype)
         holds(compiled(powers(rows, rows, dtype), AUTO), [a, np.zeros_like(a)], [a * a], rtol=1e-3)
@@ -60,7 +61,7 @@ def test_300_kilobytes_never_compile(switches: dict[str, bool]) -> None:
 
 
 def phases(together: bool) -> Any:
-    """Two tiles of 120 KB, one behind the other or at the same time."""
+    """Two tiles of 120 KB, with disjoint or with overlapping live ranges."""
     rows = 30 * 1024
 
     @T.prim_func
@@ -85,13 +86,13 @@ def test_lives_that_do_not_overlap_share_memory_and_others_are_listed() -> None:
     holds(kernel, [a, np.zeros_like(a)], [a])
     error = refused(phases(True), AUTO)
     assert error.code == "T104"
-    said = str(error)
-    assert "peak" in said and all(f"{name} 122 880 bytes" in said for name in "xy")
+    report = str(error)
+    assert "peak" in report and all(f"{name} 122 880 bytes" in report for name in "xy")
     assert "shrink the tiles to 79 %" in error.help
 
 
 def test_the_scratch_of_a_sum_is_planned() -> None:
-    """A row of 8192 and what its sum needs lie beside a tile that almost fills the rest."""
+    """A row of 8192 and the scratch of its sum fit next to a tile that almost fills the remaining memory."""
     @T.prim_func
     def main(A: T.Tensor((8192,), "float32"), F: T.Tensor((32 * 1024,), "float32"), S: T.Tensor((1,), "float32"),
              G: T.Tensor((32 * 1024,), "float32")):
@@ -109,8 +110,8 @@ def test_the_scratch_of_a_sum_is_planned() -> None:
 
 
 def straddling(address: int, ordered: bool) -> Any:
-    """Two rings of two slots of 24 KB and of 16 KB at places that the user gives: where both begin at 0, a slot of one lies
-    across two of the other."""
+    """Two ring buffers of two slots of 24 KB and of 16 KB at the user's addresses: if both begin at 0, a slot of one overlaps
+    two of the other."""
     first, second = 6 * 1024, 4 * 1024
 
     @T.prim_func

@@ -187,7 +187,7 @@ def test_columns_and_other_strides() -> None:
         np.testing.assert_array_equal(m[:, 0], x.max(1))
 
 
-def test_an_address_that_is_not_aligned_is_told() -> None:
+def test_an_unaligned_address_is_reported() -> None:
     @T.prim_func
     def main(A: T.Tensor((63,), "float32"), B: T.Tensor((63,), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):

@@ -1,4 +1,4 @@
-"""The page of known issues elsewhere names tests that there are, and every reproducer stands on it."""
+"""The page of known issues elsewhere names existing tests, and lists every reproducer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_row_says_what_happens_here() -> None:
         assert "::" in row or ".py`" in row or "filecheck/" in row or "not applicable: " in row, row
 
 
-def test_every_reproducer_stands_on_the_page() -> None:
+def test_every_reproducer_is_on_the_page() -> None:
     names = {function for _, function in NAMED}
     for file in sorted((TESTS / "reproducers").glob("test_*.py")):
         if file.name != Path(__file__).name:

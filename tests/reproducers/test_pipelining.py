@@ -1,4 +1,4 @@
-"""A pipelined loop does what the serial one does: over any range, with atomics, conditions from tables, shared tiles."""
+"""A pipelined loop gives the results of the serial one: over any range, with atomics, conditions from tables, shared tiles."""
 
 from __future__ import annotations
 

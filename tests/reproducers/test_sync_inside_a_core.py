@@ -21,7 +21,7 @@ def line() -> Any:
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_what_only_one_branch_waits_for_is_not_done_behind_it(n: int) -> None:
+def test_a_wait_in_one_branch_does_not_hold_after_both(n: int) -> None:
     @T.prim_func
     def main(B: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32"), n: T.int32):
         with T.Kernel(1, is_npu=True) as (cid, vid):
@@ -91,7 +91,7 @@ def test_a_tile_is_refilled_when_its_reader_is_done() -> None:
 
 
 def test_event_numbers() -> None:
-    """The language counts to 15, of which the chip has eight at a time: 9 becomes one that is free; 16 is none."""
+    """The language has event numbers up to 15, the chip eight events at a time: 9 is mapped to a free one; 16 is invalid."""
     b = np.zeros((8, N), np.float32)
     holds(compiled(ping_pong(True, 9), HAND), [b], [np.ones_like(b)])
     assert refused(ping_pong(True, 16), HAND).code == "T161"
@@ -201,11 +201,11 @@ def test_an_op_that_nobody_knows_is_not_taken_for_one_without_effect(
     file = tmp_path / "kernel.mlir"
     file.write_text(UNKNOWN)
     assert command(["opt", str(file), "-p", "insert-sync"]) == 1
-    said = capsys.readouterr().err
-    assert "other.clear" in said and f"{file}:4:3" in said, said
+    output = capsys.readouterr().err
+    assert "other.clear" in output and f"{file}:4:3" in output, output
 
 
-def test_clearing_right_behind_the_last_read() -> None:
+def test_clearing_directly_after_the_last_read() -> None:
     @T.prim_func
     def main(A: T.Tensor((4, N), "float32"), B: T.Tensor((4, N), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):

@@ -1,4 +1,4 @@
-"""Allowances: where they hold, and that each has a reason and lets something pass."""
+"""Allowances: their scope, and that each has a reason and matches a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuning takes the configuration with the least modelled time among those that work, and says what became of the others."""
+"""Tuning selects the working configuration with the least modelled time, and reports the results of the others."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_the_tuner_by_hand_with_an_executor_and_its_table(tmp_path: Path, capfd:
     assert result.config == {"block_M": 16, "block_N": 256}
     lines = (tmp_path / "table").read_text().splitlines()[1:]
     assert ["T104" in line for line in lines] == [False, False, True]
-    assert capfd.readouterr().err == ""  # no bar where there is no terminal
+    assert capfd.readouterr().err == ""  # no progress bar without a terminal
 
 
 def _maybe_wrong(M: int, wrong: bool, tile: int) -> Any:
@@ -237,7 +237,7 @@ def test_the_timeout_of_the_profile_holds() -> None:
     assert tuner.run(timeout=100).config == {"block_M": 16, "block_N": 256}
 
 
-def test_a_reference_without_results_to_compare_is_told_of() -> None:
+def test_a_reference_without_results_to_compare_is_reported() -> None:
     factory = tilelang.jit(target="ascendc", pass_configs=SYNC)(_added)
     tuned = tilelang.autotune(configs=CONFIGS, ref_prog=lambda a, b, c: a - b)(factory)
     with pytest.warns(tilelang.TileWarning, match="T732: ref_prog is compared with nothing: added returns no results"):

@@ -1,4 +1,4 @@
-"""Arguments of a call: what is bound, what is allocated, what is refused."""
+"""Arguments of a call: binding, allocation, errors."""
 
 from __future__ import annotations
 
@@ -102,20 +102,20 @@ def test_a_symbol_that_no_array_tells(size: Sym) -> None:
     (((M * 2,),), ((8,),), {"M": 4}),
     (((3 * M - 2, 4),), ((10, 4),), {"M": 4}),
     (((20 - M,),), ((8,),), {"M": 12}),
-    ((((M + 1) * N,), (N,)), ((20,), (4,)), {"M": 4, "N": 4}),  # N stands behind the product it is in
+    ((((M + 1) * N,), (N,)), ((20,), (4,)), {"M": 4, "N": 4}),  # N is known only after the product that contains it
     (((N + M,), (M + 1,)), ((20,), (4,)), {"M": 3, "N": 17}),
     (((N * (M // 2) + 1,), (M,)), ((13,), (5,)), {"M": 5, "N": 6}),
     ((((8 * M + 7) // 4,),), ((7,),), {"M": 3}),  # a whole number of times whatever M is
     (((M + 1,), (M * 2,), (M,)), ((4,), (6,), (3,)), {"M": 3}),
 ])
-def test_a_symbol_that_stands_only_in_sums_is_solved(shape: Any, given: Any, symbols: dict[str, int]) -> None:
+def test_a_symbol_that_occurs_only_in_sums_is_solved(shape: Any, given: Any, symbols: dict[str, int]) -> None:
     made = signature(*(parameter(chr(65 + number), "float32", sizes) for number, sizes in enumerate(shape)),
                      symbols=tuple(symbols))
     assert made.bind([np.zeros(sizes, np.float32) for sizes in given]).symbols == symbols
 
 
 def test_every_sum_is_the_one_that_a_search_finds() -> None:
-    """Random sizes a * M + b * N + c, and products: what is solved is what was put in, or else it is refused."""
+    """Random sizes a * M + b * N + c, and products: the solution is the original one, or there is an error."""
     rng = np.random.default_rng(0)
     for _ in range(300):
         m, n = (int(value) for value in rng.integers(1, 40, 2))
@@ -164,10 +164,10 @@ def test_an_array_of_as_many_elements_is_seen_in_the_declared_shape(
         declared: tuple[Any, ...], given: tuple[int, ...], kind: str, flat: bool) -> None:
     made = replace(signature(parameter("A", kind, declared)), flat=flat)
     array = np.arange(np.prod(given)).reshape(given).astype(made.parameters[0].dtype.numpy)
-    with pytest.warns(TileWarning, match=r"T403: A has shape \[.*\]; the array has \[.*the kernel views the array") as told:
+    with pytest.warns(TileWarning, match=r"T403: A has shape \[.*\]; the array has \[.*the kernel views the array") as reported:
         value = made.bind([array]).values[0]
     swapped = given == declared[::-1] and len(given) == 2
-    assert ("it does not exchange rows and columns" in str(told[0].message)) == swapped
+    assert ("it does not exchange rows and columns" in str(reported[0].message)) == swapped
     assert value.shape == declared
     assert np.shares_memory(value, array)
     np.testing.assert_array_equal(value.reshape(-1), array.reshape(-1))

@@ -1,4 +1,4 @@
-"""The content of built-in types: complete, whatever a subclass says of it, and refused where it cannot be seen."""
+"""The content of built-in types: complete, also if a subclass overrides methods, and refused if it is not accessible."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_attributes_and_slots_of_a_subclass_count(kind: type) -> None:
     assert state(one) != state(other)
     other.scale = 1
     assert state(one) == state(other)
-    if kind.__itemsize__ == 0 and kind is not property:  # whose text has no place there
+    if kind.__itemsize__ == 0 and kind is not property:  # its docstring cannot be set
         slotted = types.new_class("Slotted", (kind,), {}, lambda space: space.update(__slots__=("scale",)))
         one, other = _made(slotted, True), _made(slotted, True)
         one.scale, other.scale = 1, 2
@@ -152,7 +152,7 @@ def test_the_tables_know_each_type_once() -> None:
     assert not LEAVES & {bool, float}
 
 
-def test_sets_are_told_by_their_elements_alone() -> None:
+def test_sets_are_identified_by_their_elements_alone() -> None:
     many = [str(number) for number in range(100)]
     backwards: set[str] = set()
     for one in many[::-1]:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kept
 
 
 def _fresh() -> None:
-    """Forget what is in memory, as a new process would."""
+    """Clears the caches in memory, as in a new process."""
     entries._State.memory.clear()
 
 
@@ -97,7 +97,7 @@ def test_two_processes_write_one_entry(python: str) -> None:
 
 
 def test_a_killed_process_leaves_a_usable_cache(python: str) -> None:
-    """Entries that were whole stay, what was being written is no entry, and clearing takes it away."""
+    """Complete entries are kept; a partly written file is not an entry, and clearing removes it."""
     program = (
         "import itertools\nfrom tilelang_npu.runtime.cache import entries\n"
         "for turn in itertools.count():\n    entries.store(f'key{turn % 7}', {'text': 'y' * 300000})\n"

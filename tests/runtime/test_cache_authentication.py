@@ -97,7 +97,7 @@ def _code(marker: Path) -> bytes:
 
 
 def _with_code(marker: Path, directory: Path) -> bytes:
-    """What the entry of the kernel would hold if its code objects were these."""
+    """Returns the content of the kernel's entry with other code objects."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_function.marshal, "dumps", lambda _: _code(marker))
         _clear(directory)
@@ -128,7 +128,7 @@ def _signed(secret: bytes, name: str, content: bytes) -> bytes:
 
 
 class Entry(NamedTuple):
-    """An entry that is to be replaced: its file name and bytes, and what a payload is to make."""
+    """An entry to be replaced: its file name and bytes, and the file that a payload would create."""
 
     name: str
     whole: bytes
@@ -188,7 +188,7 @@ def test_the_payloads_of_these_tests_run_where_the_user_has_signed_them(
     entry = _entries(directory)[entries.WHOLE_KERNEL]
     entry.write_bytes(authentication.seal(entry.name, content))
     entries._State.memory.clear()
-    with suppress(Exception):  # what the payload leaves is no kernel
+    with suppress(Exception):  # the payload does not return a kernel
         _factory()(2.0)(A)
     assert (tmp_path / "pwned").exists()
 
@@ -258,14 +258,14 @@ def made():
 kernel = tilelang.jit(made, out_idx=[-1], target="npuir")()
 print(kernel(np.ones(64, np.float32)).sum(), type(kernel._lowering._traced).__name__)
 ''')
-    told, marker = [], tmp_path / "pwned"
+    reported, marker = [], tmp_path / "pwned"
     for poisoned in (False, False, True, False):
         if poisoned:
             for entry in (tmp_path / "kernels").iterdir():
                 content = zlib.compress(pickle.dumps(Payload(marker)))
                 entry.write_bytes(hashlib.sha256(content).digest() + content)
-        told.append(subprocess.run([python, script], check=True, capture_output=True, text=True).stdout.split())
-    assert told == [["192.0", "Traced"], ["192.0", "bytes"], ["192.0", "Traced"], ["192.0", "bytes"]]
+        reported.append(subprocess.run([python, script], check=True, capture_output=True, text=True).stdout.split())
+    assert reported == [["192.0", "Traced"], ["192.0", "bytes"], ["192.0", "Traced"], ["192.0", "bytes"]]
     assert not marker.exists()
 
 

@@ -154,7 +154,7 @@ def put(owner: Any, name: str, value: Any) -> Any:
 
 
 def changes(module: Any) -> dict[str, tuple[Any, Any]]:
-    """By factory how what it reads is changed, and what the kernel then makes of ones."""
+    """For each factory, a change of the value that it reads, and the kernel's result for an input of ones."""
     return {
         "of_global": (put(module, "FACTOR", 9.0), (2, 9)),
         "of_array": (lambda: module.TABLE.__setitem__(1, 9), (2, 9)),
@@ -267,7 +267,7 @@ def test_values_count_by_what_they_are() -> None:
     assert state(float("nan")) == state(float("nan"))
 
 
-def test_equal_arguments_by_place_and_by_name_are_told_apart_as_before() -> None:
+def test_equal_arguments_by_position_and_by_name_are_different_keys() -> None:
     def function(a: int, b: int = 2) -> None: ...
 
     assert arguments(function, (1,), {}) == arguments(function, (1,), {})
@@ -275,7 +275,7 @@ def test_equal_arguments_by_place_and_by_name_are_told_apart_as_before() -> None
     assert arguments(function, (1,), {}) != arguments(function, (2,), {})
 
 
-# -- what is read of arguments ----------------------------------------------------------------------------------------
+# -- reads of arguments ------------------------------------------------------------------------------------------------
 
 
 class Layer:
@@ -385,20 +385,20 @@ def test_annotations_in_the_body_of_a_function_count(monkeypatch: pytest.MonkeyP
     assert doubled.compile(*arrays).params[0].shape == (32,)
 
 
-# -- what does not keep a kernel from being found again ----------------------------------------------------------------
+# -- changes after which a kernel is still found -----------------------------------------------------------------------
 
 
-def test_what_code_does_besides_does_not_count() -> None:
+def test_other_effects_of_code_do_not_matter() -> None:
     """Messages, lists that it only adds to, and names that this package loads when they are asked for."""
     import logging
 
-    logger, seen, said = logging.getLogger("captures"), [], {}  # type: ignore[var-annotated]
+    logger, seen, report = logging.getLogger("captures"), [], {}  # type: ignore[var-annotated]
 
     def factory(rows: int) -> Any:
         logger.info("%s rows", rows)
         print(rows, file=sys.stderr)
         seen.append(rows)
-        said.update(rows=rows)
+        report.update(rows=rows)
 
         @T.prim_func
         def main(B: T.Tensor((rows,), "float32")):
@@ -422,7 +422,7 @@ def test_a_chip_counts_by_what_it_is() -> None:
     assert state(first) != state(second)
 
 
-def test_a_kernel_that_cannot_be_told_is_traced_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kernel_without_a_key_is_traced_again(caplog: pytest.LogCaptureFixture) -> None:
     def factory() -> Any:
         import time
 

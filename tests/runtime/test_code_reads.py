@@ -1,4 +1,4 @@
-"""What code reads from outside: every name, however the instructions say it."""
+"""The outside names that code reads, for every kind of instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Results that were not written, whole or in part, are errors; what data leave out and a strip of the caller's are told."""
+"""Results that were not written, completely or in part, are errors; parts that depend on data, and strips of the caller's
+array, are reported."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_tiles_of_which_each_vector_core_stores_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "tile", "said"),
+    ("written", "tile", "report"),
     [(np.s_[1:, :], (4, 8), "rows 0..0 of C are never written: 8 of 64 elements"),
      (np.s_[::2, :], (1, 8), "rows 1, 3, 5, 7 of C are never written: 32 of 64 elements"),
      (np.s_[:4, :], (2, 8), "rows 4..7 of C are never written: 32 of 64 elements"),
@@ -86,9 +87,9 @@ def test_tiles_of_which_each_vector_core_stores_half() -> None:
      (np.eye(8) == 0, (1, 1), "8 of 64 elements of C are never written, in rows 0..7 and columns 0..7; the first at [0, 0]")],
     ids=["start", "every second row", "several tiles", "not whole tiles", "tile unknown", "nothing", "a column", "diagonal"],
 )
-def test_other_holes_in_a_returned_array_are_errors_too(written: Any, tile: tuple[int, ...] | None, said: str) -> None:
+def test_other_holes_in_a_returned_array_are_errors_too(written: Any, tile: tuple[int, ...] | None, report: str) -> None:
     error = refused((8, 8), written, tile)
-    assert error.message == said
+    assert error.message == report
     assert "out_idx" in error.help
 
 
@@ -99,7 +100,7 @@ def test_many_runs_are_not_all_named() -> None:
 
 
 def test_a_whole_tile_that_is_missing() -> None:
-    """A grid that was rounded down, or a kernel that leaves the last row alone: both return what nothing wrote."""
+    """A grid that was rounded down, or a kernel that skips the last row: both return uninitialised elements."""
     assert refused((8, 8), np.s_[:7, :], (1, 8)).message == "rows 7..7 of C are never written: 8 of 64 elements"
 
 
@@ -110,7 +111,7 @@ def test_what_data_leave_out_is_a_warning() -> None:
                                f" ({C.location})")
 
 
-def test_what_is_only_added_to_is_told_so() -> None:
+def test_an_output_that_is_only_added_to_is_reported_as_such() -> None:
     assert "atomic_add" in refused((8, 8), np.s_[0:0, :], (1, 8), added=True).notes[0]
 
 
@@ -175,13 +176,13 @@ ARGUMENTS = np.ones((32, 16), np.float32), np.zeros(8, np.int32), 0
 @pytest.mark.parametrize("target", ["ascendc", "npuir"])
 @pytest.mark.parametrize("sanitize", [False, True])
 @pytest.mark.parametrize(
-    ("what", "said"), [("half", r"rows 4\.\.7, 12\.\.15, 20\.\.23, 28\.\.31 of C are never written: 256 of 512"),
+    ("what", "report"), [("half", r"rows 4\.\.7, 12\.\.15, 20\.\.23, 28\.\.31 of C are never written: 256 of 512"),
                        ("a loop without a turn", r"C is never written: nothing is stored to any of its 512"),
                        ("floored, places read from data", r"rows 24\.\.31 of C are never written")])
-def test_a_kernel_that_left_its_result_unwritten_returned_nan(target: str, sanitize: bool, what: str, said: str) -> None:
+def test_a_kernel_that_left_its_result_unwritten_returned_nan(target: str, sanitize: bool, what: str, report: str) -> None:
     kernel = store_kernel(target, what)
     kernel.sanitize = sanitize
-    with pytest.raises(TileError, match=said) as caught:
+    with pytest.raises(TileError, match=report) as caught:
         kernel(*ARGUMENTS)
     assert caught.value.code == "T410"
     assert caught.value.location is not None
@@ -212,8 +213,8 @@ def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
     with recording.record(checker=checker):
         kernel(*ARGUMENTS)
     assert not checker.looks[0].done.errors
-    said = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
-    assert any(note.startswith(said) and "data decide which elements are written" in note
+    report = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
+    assert any(note.startswith(report) and "data decide which elements are written" in note
                for note in checker.looks[0].done.notes)
 
 
@@ -278,7 +279,7 @@ if __name__ == "__main__":
        more=st.tuples(st.integers(-11, 5), st.integers(-7, 5)), reverse=st.booleans())
 def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], grid: int, turns: int, start: tuple[int, int],
                                          step: tuple[int, int], more: tuple[int, int], reverse: bool) -> None:
-    """Tiles with gaps and overlaps, beyond the ends and short of them: what is missing is counted here with slices."""
+    """Tiles with gaps and overlaps, past the ends and short of them: the expected missing elements are counted with slices."""
     (height, width), (top, left), (down, right) = tile, start, step
     last = top + (grid - 1) * down, left + (turns - 1) * right
     rows, columns = (max(at + 1, at + size + extra) for at, size, extra in zip(last, tile, more, strict=True))
@@ -302,20 +303,20 @@ def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], gri
     checker = Checker(Sanitizer(), {})
     with recording.record(checker=checker):
         kernel(a)
-    told = [error for error in checker.looks[0].done.errors if error.code == "T410"]
-    assert len(told) == int(missing.any())
-    if not told:
+    output = [error for error in checker.looks[0].done.errors if error.code == "T410"]
+    assert len(output) == int(missing.any())
+    if not output:
         assert (kernel(a) == 1).all()
         return
     with pytest.raises(TileError) as caught:
         kernel(a)
-    assert (caught.value.code, caught.value.message) == ("T410", told[0].message)
-    if "the grid's tiles cover" in told[0].message:
+    assert (caught.value.code, caught.value.message) == ("T410", output[0].message)
+    if "the grid's tiles cover" in output[0].message:
         box = np.flatnonzero((count > 0).any(axis=1)).max(), np.flatnonzero((count > 0).any(axis=0)).max()
         assert (count[: box[0] + 1, : box[1] + 1] > 0).all()
-        assert (f"rows {box[0] + 1}..{rows - 1} of C" in told[0].message) == (box[0] + 1 < rows)
+        assert (f"rows {box[0] + 1}..{rows - 1} of C" in output[0].message) == (box[0] + 1 < rows)
     else:
-        assert f"{missing.sum()} of {missing.size} elements" in told[0].message
+        assert f"{missing.sum()} of {missing.size} elements" in output[0].message
     mine = np.zeros((rows, columns), np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)  # strips of the caller's array
@@ -324,7 +325,7 @@ def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], gri
 
 
 def test_large_results_that_a_call_writes_wholly_are_not_marked_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of an equal call holds anything; that of one with other numbers holds NaN where nothing writes."""
+    """For a repeated call the memory is not marked; for a call with other sizes, unwritten elements are NaN."""
     @T.prim_func
     def rows(X: T.Tensor((512, 512), "float32"), n: T.int32, Y: T.Tensor((512, 512), "float32")):
         with T.Kernel(8, is_npu=True) as (block, _):
@@ -373,11 +374,11 @@ def test_a_large_result_that_data_choose_or_a_kernel_adds_to_is_always_marked() 
         assert np.isnan(kernel(x, places)[192:256]).all()
 
 
-@pytest.mark.parametrize(("last", "told"), [
+@pytest.mark.parametrize(("last", "output"), [
     ("T.vadd(x, 1.0, x)", True), ("T.copy(C, x)", True), ("T.copy(x, C)", False), ("T.copy(x, A)", False),
     ("T.print(x)", False)])
-def test_a_kernel_that_stores_to_no_tensor_is_told(
-        last: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_that_stores_to_no_tensor_is_reported(
+        last: str, output: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "without_result.py").write_text(f"""\
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -404,10 +405,10 @@ def factory():
         kernel(a, c)
         kernel(a, c)
     assert [str(one.message).partition(":")[0] for one in caught] == [
-        "main stores to none of A, C, so it has no results"] * told
+        "main stores to none of A, C, so it has no results"] * output
 
 
-def test_a_grid_in_brackets_says_where_the_grid_stands() -> None:
+def test_an_error_in_a_bracketed_grid_has_the_position_of_the_grid() -> None:
     kernel = store_kernel("npuir", "place from data")
     with pytest.raises(TileError, match="is launched without a grid in brackets") as caught:
         kernel[(8, 1)](*ARGUMENTS)

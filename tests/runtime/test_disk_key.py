@@ -1,6 +1,7 @@
-"""A value that a kernel captures, in whatever way, is never an old one: neither from the disk nor from memory.
+"""A kernel never uses an outdated captured value, neither from the disk nor from memory, in any way of capturing.
 
-Each way is read at one place of a kernel, in turn, and some also in its factory; ``TILELANG_CAPTURED=all`` takes every place.
+Each way is tested at one place of a kernel, alternately, and some also in its factory; ``TILELANG_CAPTURED=all`` tests every
+place.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def _ids(cases: list[tuple[int, Way, str]]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What three processes with one cache directory read: the value 1; 2, which is changed to 1 afterwards; and 1 again. The
-    second one reads it in factories, too."""
+    """Returns the values that three processes with one cache directory read: the value is 1; then 2, changed to 1 afterwards;
+    and 1 again. The second process also reads it in factories."""
     home = tmp_path_factory.mktemp("ways")
     for number, way, place in CASES:
         (home / f"{_name(number, place)}.py").write_text(module_of(way, place), encoding="utf-8")
@@ -146,6 +147,6 @@ try:
 except TypeError as error:
     print(error)
 ''')
-    told = [subprocess.run([sys.executable, *flags, file], check=True, capture_output=True, text=True).stdout.strip()
+    output = [subprocess.run([sys.executable, *flags, file], check=True, capture_output=True, text=True).stdout.strip()
             for flags in ([], ["-O"])]
-    assert told == ["a key", "Python leaves assertions out of its code, and tracing does not"]
+    assert output == ["a key", "Python leaves assertions out of its code, and tracing does not"]

@@ -1,4 +1,4 @@
-"""Drafts: equal kernels have equal keys, a draft travels, and what becomes of it is a time or a reason."""
+"""Drafts: equal kernels have equal keys, a draft can be sent to another process, and its result is a time or a reason."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_torch(request: pytest.FixtureRequest) -> None:
 
 @tilelang.jit(target="npuir")
 def moments(X, scale: float, block: int = 16):  # type: ignore[no-untyped-def]
-    """Row sums and row maxima of ``scale * X``; the scaled rows stay in memory that nobody sees."""
+    """Row sums and row maxima of ``scale * X``; the scaled rows are in a tensor that the caller does not see."""
     M = T.dynamic("M")
     N = T.const("N")
     X: T.Tensor((M, N), "float32")
@@ -127,7 +127,7 @@ def in_place(amount: int) -> Callable[..., Any]:
     @tilelang.jit(target="npuir")
     def add(X):  # type: ignore[no-untyped-def]
         N = T.const("N")
-        X: T.Tensor((N,), X.dtype)  # what the host part asks of an argument it gets: shape and type
+        X: T.Tensor((N,), X.dtype)  # the host part can read the shape and type of an argument
 
         with T.Kernel(T.ceildiv(N, 64)) as b:
             x = T.alloc_shared((64,), X.dtype)

@@ -1,4 +1,4 @@
-"""Edits of refusals that are data are made to the kernel: what was refused is done, and the values are the same."""
+"""Edits of refusals are applied to the kernel: the refused optimisation is then done, and the values are the same."""
 
 from __future__ import annotations
 
@@ -123,20 +123,20 @@ def refusal(kernel: Any, about: str, kind: type) -> Remark:
 @pytest.mark.parametrize(("make", "about", "kind", "text"), CASES)
 def test_with_the_edit_it_is_done_and_the_values_are_the_same(make: Any, about: str, kind: type, text: str) -> None:
     kernel = make()
-    said = refusal(kernel, about, kind)
-    (edit,) = edits_of_refusals(kernel.explain().source, [said])
+    message = refusal(kernel, about, kind)
+    (edit,) = edits_of_refusals(kernel.explain().source, [message])
     made, time = make_and_time(edit)
     assert edit.text.startswith(text) and made is not None
-    assert resolved_refusals([said], made) == (said,)
+    assert resolved_refusals([message], made) == (message,)
     assert computes_the_same(kernel, made)
     assert time == made.trace().time_us
-    (found,) = (one for one in kernel.explain().trials if said in one.gone and one.text == edit.text)
+    (found,) = (one for one in kernel.explain().trials if message in one.gone and one.text == edit.text)
     assert (found.before, found.after) == (kernel.trace().time_us, time)
 
 
 @pytest.mark.parametrize("blocks", [1, 4, 15])
 def test_fewer_blocks_do_the_same_in_rounds(blocks: int) -> None:
-    """Along two axes, and on both Vector cores: what a block was is the quotient and the remainder of a number."""
+    """Along two axes, and on both Vector cores: the old block indices are the quotient and the remainder of a number."""
     @T.prim_func
     def main(X: T.Tensor((5, 3, 32, 64), "float32"), Y: T.Tensor((5, 3, 32, 64), "float32")):
         with T.Kernel(3, 5, is_npu=True) as (column, row):
@@ -182,8 +182,8 @@ def test_a_number_that_the_factory_does_not_take_is_no_edit() -> None:
 def test_an_edit_that_takes_away_the_occasion_has_not_done_it() -> None:
     """With one stage nothing is refused any more, and nothing overlaps."""
     kernel = tiled()
-    said = refusal(kernel, "multi-buffer", Smaller)
+    message = refusal(kernel, "multi-buffer", Smaller)
     (single,) = (one for one in kernel.explain().trials if one.text == "num_stages=1 in place of 2")
-    assert said not in single.gone
+    assert message not in single.gone
     x = np.random.default_rng(0).standard_normal((448, 256)).astype(np.float32)
     np.testing.assert_allclose(kernel(x), np.exp(x), rtol=1e-5)

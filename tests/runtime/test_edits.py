@@ -78,7 +78,7 @@ def test_a_loop_that_does_not_overlap(kernel: Any, text: str) -> None:
         assert best.after == summed(2).trace().time_us
 
 
-def test_what_changes_values_is_not_told() -> None:
+def test_edits_that_change_values_are_not_suggested() -> None:
     @tilelang.jit(out_idx=[-1], target="npuir")
     def factory(turns: int = 32) -> Any:
         @T.prim_func
@@ -157,7 +157,8 @@ def test_a_pickled_kernel_knows_its_loops(gemm: Any) -> None:
 
 
 def test_more_parts_than_the_matrix_has_columns_can_be_tried() -> None:
-    """Twice the parts end in tiles behind the last column: what drains L0C there has a source, and nothing to write."""
+    """With twice the parts, the last tiles are past the last column: their copies out of L0C have a source, and nothing to
+    write."""
     @tilelang.jit(out_idx=[-1], target="npuir")
     def factory(parts: int = 2) -> Any:
         @T.prim_func

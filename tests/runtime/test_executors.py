@@ -1,4 +1,4 @@
-"""Work that comes in parts is done wherever an executor does it, and once more where a process died of it."""
+"""Tasks run on every kind of executor, and are repeated if their process dies."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest
     assert f"tilelang-npu[{name}]" in caught.value.help
 
 
-def told_of(example: str) -> dict[str, bytes]:
-    """What a call of an example computes, and all that can be told of it and its kernel."""
+def reports_of(example: str) -> dict[str, bytes]:
+    """Returns the results of a call of an example, and all reports on it and its kernel."""
     module = runpy.run_path(example)
     factory = next(value for value in module.values() if hasattr(value, "draft"))
     shape = module["SHAPES"][0]
@@ -146,9 +146,9 @@ def test_results_and_reports_do_not_depend_on_the_executor(executor: str, root: 
             pytest.importorskip(package, reason=f"{of} is not installed")
     examples = [str(root / "examples" / f"{example}.py") for example in ("gemm", "softmax", "flash_attention")]
     with open_executor(executor, 2) as pool:
-        elsewhere = dict(compute_each(pool, told_of, examples))
-    for number, told in compute_each(None, told_of, examples):
+        elsewhere = dict(compute_each(pool, reports_of, examples))
+    for number, reported in compute_each(None, reports_of, examples):
         found = elsewhere[number]
-        assert isinstance(told, dict) and isinstance(found, dict), found
-        assert [name for name in told if told[name] != found[name]] == []
-        assert all(told[name] for name in ("results", "sync", "memory", "why", "text", "times", "trace", "all"))
+        assert isinstance(reported, dict) and isinstance(found, dict), found
+        assert [name for name in reported if reported[name] != found[name]] == []
+        assert all(reported[name] for name in ("results", "sync", "memory", "why", "text", "times", "trace", "all"))

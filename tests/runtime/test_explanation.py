@@ -1,4 +1,5 @@
-"""The page of a kernel: what it says of memories, loops, pipelines, hand-overs and waits is what was compiled."""
+"""``explain()``: its statements on memories, loops, pipelines, transfers between the cores and waits agree with the compiled
+kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``jit``: forms, memory, laziness, and what it refuses."""
+"""``jit``: forms, caching, laziness, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports for other programs: JSON, and SARIF 2.1.0 held against what the standard asks of the objects it has."""
+"""Reports for other programs: JSON, and SARIF 2.1.0, checked against the standard's rules for its objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tilelang_npu.runtime.reports.findings_file import as_sarif, write_findings
 from tilelang_npu.simulator.sanitizer.findings import Finding
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 
-# What sections 3.13 to 3.58 of the standard say of the objects that are written here: required properties, and all others that
-# may be there, each with what it is: a type, a set of words, another object, or a list of one of these.
+# The rules of sections 3.13 to 3.58 of the standard for the written objects: required and optional properties, each with its
+# kind: a type, a set of words, another object, or a list of one of these.
 URI = re.compile(r"([a-z][a-z0-9+.-]*:)?[^\s\\]*")
 ONE, ZERO, MINUS = range(1, 1 << 40), range(1 << 40), range(-1, 1 << 40)
 RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -109,7 +109,7 @@ def test_sarif_of_nothing() -> None:
     assert log["runs"][0]["results"] == []
 
 
-def test_a_fingerprint_outlives_lines_in_front(findings: list[Finding], tmp_path: Path) -> None:
+def test_a_fingerprint_does_not_depend_on_lines_above(findings: list[Finding], tmp_path: Path) -> None:
     before = as_sarif(findings, [])["runs"][0]["results"]
     other = tmp_path / "moved.py"
     other.write_text("\n\n\nload(a)\nadd(a, b)\n")

@@ -75,7 +75,7 @@ def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.parametrize(("body", "said"), [
+@pytest.mark.parametrize(("body", "report"), [
     ("%t = bufferization.to_tensor %x restrict writable : memref<16xf32>\n"
      "%r = hfusion.isnan %t : tensor<16xf32> -> tensor<16xi1>", "hfusion.isnan has no corresponding HIVM operation"),
     ("%f = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", "a constant tensor must have a single value"),
@@ -90,10 +90,10 @@ def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
      "%r = hivm.hir.mmadL1 ins(%t, %t, %no, %s, %s, %s : tensor<16x16xf16>, tensor<16x16xf16>, i1, index, index, index)"
      " outs(%f : tensor<16x16xf32>) -> tensor<16x16xf32>", "a vector operation uses a buffer in cc"),
 ])
-def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -> None:
+def test_what_cannot_be_completed_is_refused_at_its_line(body: str, report: str) -> None:
     head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %m: memref<16x16xf16>, %p: i1) attributes {hacc.entry} {"
     lines = [head, *body.split("\n"), "return", "}"]
-    with pytest.raises(TileError, match=said) as caught:
+    with pytest.raises(TileError, match=report) as caught:
         runnable(parse_module("\n".join(lines)))
     assert caught.value.location is not None
     assert 1 < caught.value.location.line < len(lines)
@@ -101,8 +101,8 @@ def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -
 
 @pytest.mark.parametrize(("name", "space", "core"), [
     ("k", "ub", "AIV"), ("k", "cbuf", "AIC"), ("k_mix_aic", "cbuf", "AIC"), ("k_mix_aiv", "ub", "AIV")])
-def test_a_finished_function_that_does_not_say_its_core_is_told(name: str, space: str, core: str) -> None:
-    """One with addresses and waits is run as it stands; the memories that it loads say the core."""
+def test_the_core_of_a_finished_function_is_inferred(name: str, space: str, core: str) -> None:
+    """A function with addresses and waits runs unchanged; its core is inferred from the memories that it loads."""
     load = "load" if space == "ub" else "nd2nz {dst_continuous}"
     kind = f"memref<16x16xf16, #hivm.address_space<{space}>>" if space == "ub" else (
         f"memref<1x1x16x16xf16, #hivm.address_space<{space}>>")

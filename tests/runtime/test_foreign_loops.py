@@ -56,7 +56,7 @@ def test_iterations_without_order(n: int) -> None:
 @pytest.mark.parametrize("blocks", [1, 2, 5, 24])
 @pytest.mark.parametrize("bounds", ["in (%n, 7)", "= (0, 0) to (%n, 7) step (1, 1)", "= (0, 1) to (%n, 7) step (2, 3)"])
 def test_iterations_dealt_out_to_blocks(blocks: int, bounds: str) -> None:
-    """Each is done once, however many blocks there are: it adds to what is there."""
+    """Each iteration is executed once, for any number of blocks: it adds to its element."""
     x, y = _x(), _x()
     _run(_kernel(MATRICES, f"""
       scf.forall (%i, %j) {bounds} {{
@@ -120,7 +120,7 @@ def test_maps(expression: str, meaning: Any, n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 2, 5, 9])
 def test_loops_over_maps(n: int) -> None:
-    """Bounds that are the largest and the smallest of several, what is carried, and accesses at maps."""
+    """Bounds that are maxima and minima of several maps, carried values, and accesses with maps."""
     x, y = _x(), np.zeros((5, 7), np.float32)
     _run(_kernel(MATRICES, f"""
       %z = arith.constant 0.5 : f32
@@ -139,7 +139,7 @@ def test_loops_over_maps(n: int) -> None:
 
 @pytest.mark.parametrize("own", [False, True])
 def test_tensors_that_iterations_share(own: bool) -> None:
-    """Each puts a row in its place; it may read the row that was there."""
+    """Each iteration writes a row, and may read its old contents."""
     x, y = _x(), np.zeros((5, 7), np.float32)
     old = "tensor.extract_slice %o[%i, 0] [1, 7] [1, 1] : tensor<5x7xf32> to tensor<1x7xf32>"
     new = "tensor.extract_slice %t[%i, 0] [1, 7] [1, 1] : tensor<5x7xf32> to tensor<1x7xf32>"

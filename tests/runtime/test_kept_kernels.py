@@ -1,4 +1,4 @@
-"""Kernels that are kept whole: found where the same would be compiled and nowhere else, and equal to that in all they say."""
+"""Kernels in the cache: an entry is used only if compiling would give the same kernel, and all its reports are equal."""
 
 from __future__ import annotations
 
@@ -91,15 +91,15 @@ def test_a_kernel_that_has_run_is_found_by_its_factory_made_anew_and_gives_the_s
 
 
 MANY = np.arange(1 << 18, dtype=np.float32)
-"""What 64 blocks compute as one, from the second launch on."""
+"""A kernel of 64 blocks that are batched from the second launch on."""
 
 
 def _of_many_blocks() -> JITKernel:
     return _factory()(MANY.size, 3.0, 4096)
 
 
-def _told(kernel: JITKernel) -> tuple[bytes, str, dict[str, Any], float]:
-    """What a launch says of itself."""
+def _reports(kernel: JITKernel) -> tuple[bytes, str, dict[str, Any], float]:
+    """Returns the reports of a launch."""
     result = kernel(MANY)
     expected = MANY.copy().reshape(64, -1)
     expected[:, :64] *= 6
@@ -112,15 +112,15 @@ def test_many_blocks_of_a_kernel_that_was_kept_run_as_one_without_its_ir(
         jobs: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_NPU_JOBS", jobs)
     first = _of_many_blocks()
-    told = _told(first)
+    reports = _reports(first)
     (entry,) = _kept(directory)
     without = entry.read_bytes()
-    assert _told(first) == told
+    assert _reports(first) == reports
     whole = entry.read_bytes()
     assert len(whole) > len(without)
     second = _of_many_blocks()
     assert second._store is None
-    assert [_told(second) for _ in range(3)] == [told] * 3
+    assert [_reports(second) for _ in range(3)] == [reports] * 3
     assert second.program._planned[1] is not None
     assert "module" not in vars(second.program)
     assert _is_restored(second)
@@ -128,21 +128,21 @@ def test_many_blocks_of_a_kernel_that_was_kept_run_as_one_without_its_ir(
 
 
 def test_what_many_blocks_take_is_kept_by_whom_they_run_with_first(directory: Path) -> None:
-    told = _told(_of_many_blocks())
-    second = _of_many_blocks()  # another process, of which the first one kept but what a launch takes
-    assert [_told(second) for _ in range(3)] == [told] * 3
+    reports = _reports(_of_many_blocks())
+    second = _of_many_blocks()  # as in another process; only the data for launching were stored
+    assert [_reports(second) for _ in range(3)] == [reports] * 3
     assert "module" in vars(second.program)
     third = _of_many_blocks()
-    assert [_told(third) for _ in range(3)] == [told] * 3
+    assert [_reports(third) for _ in range(3)] == [reports] * 3
     assert "module" not in vars(third.program)
 
 
 def test_a_kernel_is_kept_though_what_many_blocks_take_cannot_be(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Program, "forms", lambda program: {"batched": lambda: None})
-    told = [_told(_of_many_blocks()) for _ in range(2)]
+    reports = [_reports(_of_many_blocks()) for _ in range(2)]
     first, second = _of_many_blocks(), _of_many_blocks()
-    assert [_told(first) for _ in range(3)] == [told[0]] * 3
-    assert [_told(second) for _ in range(3)] == [told[0]] * 3
+    assert [_reports(first) for _ in range(3)] == [reports[0]] * 3
+    assert [_reports(second) for _ in range(3)] == [reports[0]] * 3
     assert _is_restored(second)
 
 
@@ -190,14 +190,14 @@ def test_an_error_of_a_kept_kernel_is_at_its_line(directory: Path) -> None:
             kernel(np.array([0], np.int32), np.zeros(64, np.float32), np.zeros(32, np.float32))
         return f"{found.value.code} {found.value.message} {found.value.location}"
 
-    kernels, told = [], []
+    kernels, reports = [], []
     for _ in range(2):
         kernels.append(tilelang.jit(taken, target="npuir")())
-        told.append(failure(kernels[-1]))
+        reports.append(failure(kernels[-1]))
     assert list(map(_is_restored, kernels)) == [False, True]
-    assert told[0] == told[1]
-    assert "T509" in told[0]
-    assert Path(__file__).name in told[0]
+    assert reports[0] == reports[1]
+    assert "T509" in reports[0]
+    assert Path(__file__).name in reports[0]
 
 
 # -- the key ----------------------------------------------------------------------------------------------------------
@@ -404,14 +404,14 @@ def test_a_kernel_that_is_kept_warns_as_the_compiled_one(directory: Path) -> Non
 
         return strip
 
-    told = []
+    reports = []
     for _ in range(2):
         kernel = tilelang.jit(made, target="npuir")()
         with pytest.warns(tilelang.TileWarning) as found:
             kernel(A[:100].copy(), np.zeros(100, np.float32))
-        told.append([str(one.message) for one in found])
+        reports.append([str(one.message) for one in found])
     assert _is_restored(kernel)
-    assert told[0] == told[1] != []
+    assert reports[0] == reports[1] != []
 
 
 @pytest.mark.parametrize(("example", "options"), [("gemm", []), ("softmax", []), ("gemm", ["--sanitize"])])
@@ -421,9 +421,9 @@ def test_a_script_that_ran_before_runs_again_without_the_ir_framework(example: s
                f"code = main(['run', {str(root / 'examples' / (example + '.py'))!r}, *{options}]);"
                "print('loaded', [m for m in sys.modules if m.startswith(('xdsl.', 'tilelang_npu.transforms.tile',"
                " 'tilelang_npu.simulator.codegen.python_emitter', 'tilelang_npu.frontend.tracing'))]); sys.exit(code)")
-    told = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
+    reports = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
                            env={**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}).stdout for _ in range(2)]
-    first, second = (text.partition("\nloaded ") for text in told)
+    first, second = (text.partition("\nloaded ") for text in reports)
     assert second[0] == first[0]
     assert "PASS" in first[0]
     assert first[2].strip() != "[]"
@@ -434,7 +434,7 @@ def test_a_script_that_calls_twice_does_so_again_without_the_ir_framework(tmp_pa
     text = Path(__file__).read_text(encoding="utf-8")
     kernel = text[text.index("@T.macro"):text.index("def _factory")].replace("T.Parallel(64)", "T.Parallel(4096)")
     before = "import sys, numpy as np, tilelang_npu as tilelang, tilelang_npu.language as T\nFACTOR = 2.0\n"
-    behind = textwrap.dedent("""
+    after = textwrap.dedent("""
         A = np.arange(1 << 18, dtype=np.float32)
         made = tilelang.jit(_scale, out_idx=[-1], target="npuir")(A.size, 3.0, 4096)
         for _ in range(3):
@@ -442,7 +442,7 @@ def test_a_script_that_calls_twice_does_so_again_without_the_ir_framework(tmp_pa
         print(made.program._planned[1] is not None, any(name.startswith("xdsl.") for name in sys.modules))
     """)
     script = tmp_path / "twice.py"
-    script.write_text(before + kernel + behind, encoding="utf-8")
-    told = [subprocess.run([sys.executable, script], check=True, capture_output=True, text=True,
+    script.write_text(before + kernel + after, encoding="utf-8")
+    reports = [subprocess.run([sys.executable, script], check=True, capture_output=True, text=True,
                            env={**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}).stdout.strip() for _ in range(2)]
-    assert told == ["True True", "True False"]
+    assert reports == ["True True", "True False"]

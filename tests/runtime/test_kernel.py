@@ -227,9 +227,9 @@ def test_arrays_of_as_many_elements_in_another_shape(dialect: str, kind: str, sh
     kernel = tilelang.compile(main, target=dialect, pass_configs=SYNC if dialect == "ascendc" else None)
     x = (np.arange(8192) % 113).astype(kind).reshape(shape)
     y = np.zeros(shape[::-1], kind)
-    with pytest.warns(TileWarning, match="T403: [XY] has shape") as told:
+    with pytest.warns(TileWarning, match="T403: [XY] has shape") as reported:
         kernel(x, y)
-    assert [str(one.message)[:23] for one in told] == ["T403: X has shape [8, 1", "T403: Y has shape [8, 1"]
+    assert [str(one.message)[:23] for one in reported] == ["T403: X has shape [8, 1", "T403: Y has shape [8, 1"]
     np.testing.assert_array_equal(y.reshape(8, 1024), x.reshape(8, 1024)[::-1])
 
 
@@ -253,10 +253,10 @@ def test_an_array_that_is_longer_than_declared_is_reached_whole() -> None:
         kernel(a, s, np.zeros(8, np.int32))
     np.testing.assert_array_equal(s[:, 0], a.sum(1))
     assert kernel.last_launch is not None
-    with pytest.warns(TileWarning) as told:
+    with pytest.warns(TileWarning) as reported:
         kernel(a, np.zeros((10, 1), np.float32), np.zeros(8, np.int32))
-    assert ["T411" in str(one.message) for one in told] == [True, False]
-    assert "rows 8..9 of S are never written: 2 of 10 elements" in str(told[1].message)
+    assert ["T411" in str(one.message) for one in reported] == [True, False]
+    assert "rows 8..9 of S are never written: 2 of 10 elements" in str(reported[1].message)
     with pytest.raises(TileError, match="T403"):
         kernel(a, np.zeros((10, 2), np.float32), np.zeros(8, np.int32))
     with pytest.raises(TileError, match="T403"):
@@ -293,7 +293,7 @@ def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
 
 
 def test_a_call_lets_go_of_the_launch_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The results of two calls of one kernel are never in memory at once, where their caller has let go of the first."""
+    """The results of two calls of one kernel are never in memory at once, if the caller has freed the first."""
     kernel, a = doubled(40, 64), np.ones((40, 64), np.float32)
     kernel(a)
     launch, bind = weakref.ref(kernel.last_launch), type(kernel.signature).bind

@@ -1,4 +1,4 @@
-"""A NaN in a result that comes of memory nothing wrote: the run names the line that reads it."""
+"""A NaN in a result that is due to uninitialised memory: the run names the line that reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang_npu import TileWarning
 
 
 def sums(clear: bool, out: str = "float32") -> Any:
-    """Row sums added up over two tiles; without ``clear`` onto what the buffer happens to hold."""
+    """Row sums accumulated over two tiles; without ``clear`` they are added to uninitialised memory."""
 
     @T.prim_func
     def sums(X: T.Tensor((8, 128), "float32"), Y: T.Tensor((8, 1), out)):
@@ -46,14 +46,14 @@ def test_the_line_that_reads_is_named_once() -> None:
     with pytest.warns(TileWarning) as caught:
         kernel(x, y)
     assert np.isnan(y).all()
-    told = caught[0]
-    assert (Path(told.filename).name, told.lineno) == (Path(__file__).name, line_of("# reads total"))
+    report = caught[0]
+    assert (Path(report.filename).name, report.lineno) == (Path(__file__).name, line_of("# reads total"))
     assert re.search(r"stale\[S221\]: UB bytes \d+\.\.\d+ of total are read though nothing in the block wrote them",
-                     str(told.message))
-    assert "bytes of Y depend on them" in str(told.message)
+                     str(report.message))
+    assert "bytes of Y depend on them" in str(report.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kernel(x, y)  # told already
+        kernel(x, y)  # already reported
 
 
 @pytest.mark.parametrize("x", [np.ones((8, 128), np.float32), np.full((8, 128), np.nan, np.float32)], ids=["numbers", "nan"])
@@ -66,7 +66,7 @@ def test_nothing_is_said_of_other_results(x: np.ndarray) -> None:
 
 
 def test_results_are_not_looked_through_for_a_nan_where_no_op_reads_what_nothing_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that run as one are known by their trace to write all that they read, on chip and of what the call allocated."""
+    """The trace of batched blocks shows that all bytes that they read, on chip and in allocated tensors, are written before."""
 
     def doubled(columns: int) -> Any:
         @T.prim_func
@@ -85,7 +85,7 @@ def test_results_are_not_looked_through_for_a_nan_where_no_op_reads_what_nothing
             warnings.simplefilter("ignore")
             patched.setattr("tilelang_npu.runtime.checks.unwritten_results.has_nan", lambda array: bool(calls.append(array)))
             x, y = np.ones((1024, 256), np.float32), np.zeros((1024, 256), np.float32)
-            for _ in range(3):  # the first call tells no plan, the second one makes it
+            for _ in range(3):  # the first call has no plan, the second one makes it
                 calls.clear()
                 kernel(x, y)
         return len(calls)

@@ -1,4 +1,4 @@
-"""Where buffers lie: the report is the plan that ran, and its lines are the kernel's."""
+"""The addresses of buffers: the report is the plan that ran, and its lines are those of the kernel."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_addresses_are_those_that_ran(name: str) -> None:
 
 
 def elementwise() -> JITKernel:
-    """Tiles of 112 KB, of which each operation reads one for the last time: only one at a time fits."""
+    """Tiles of 112 KB, of which only one fits at a time; each operation has the last use of a tile."""
 
     @tilelang.jit(target="npuir")
     def made() -> Any:
@@ -74,7 +74,7 @@ def elementwise() -> JITKernel:
 @pytest.mark.parametrize("made", [elementwise, *(lambda name=name: example(name) for name in (
     "minicv", "softmax_expert", "rms_norm", "flash_attention"))])
 def test_more_bytes_were_alive_than_used(made: Any) -> None:
-    """What an operation writes over what it reads for the last time was counted twice."""
+    """A result that shares bytes with an operand at its last use was counted twice."""
     for memory in made().memory_report().memories:
         most = 0
         for at in range(max(one.span[1] for one in memory.buffers) + 1):

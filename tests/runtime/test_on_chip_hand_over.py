@@ -1,4 +1,4 @@
-"""What passes between the cores on a chip with a path between their memories: no workspace, the same values, and less time."""
+"""Transfers between the cores on a chip with a path between their memories: no workspace, the same values, and less time."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_values_are_those_of_a_chip_that_goes_through_a_workspace(tile: int, col
 
 def test_blocks_that_run_as_one_have_what_the_other_core_wrote_each_for_itself(
         rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All read the same B; what they multiply with it is their own, and so is what they are handed."""
+    """All blocks read the same B; the other operand and the transferred data are different for each block."""
     monkeypatch.setattr(batched_execution, "LEAST_BLOCKS", 2)
     monkeypatch.setattr(batched_execution, "LEAST_BYTES", 0)
     monkeypatch.setattr(batched_execution, "AT_ONCE", 0)
@@ -165,7 +165,7 @@ def one_path_more() -> Iterator[target.Chip]:
 
 
 def test_a_chip_with_one_path_more_uses_it(one_path_more: target.Chip, rng: np.random.Generator) -> None:
-    """Nothing but the row says so: what comes back from the Vector cores still goes through GM."""
+    """Only the row of the path is added: data from the Vector cores still goes through GM."""
     a = rng.uniform(-0.3, 0.3, (192, 32)).astype(np.float16)
     b = rng.uniform(-1, 1, (32, 48)).astype(np.float16)
     program = to_and_fro(192, 48, 32)
@@ -178,7 +178,7 @@ def test_a_chip_with_one_path_more_uses_it(one_path_more: target.Chip, rng: np.r
 
 
 def other_cores_buffers(kind: str, dtype: str, stages: int, rows: int = 32, columns: int = 48) -> Any:
-    """A kernel in which one core alone writes a buffer in a memory of the other core, which has buffers of its own there."""
+    """A kernel in which only one core writes a buffer in a memory of the other core, which has other buffers there."""
     @T.prim_func
     def main(X: T.Tensor((rows * 4, columns), "float32"), H: T.Tensor((rows * 4, columns), dtype),
              W: T.Tensor((columns, columns), dtype), O: T.Tensor((rows * 4, columns), "float32"),

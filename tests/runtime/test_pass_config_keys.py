@@ -1,4 +1,4 @@
-"""Keys of ``pass_configs`` that are no switch of either branch of TileLang-Ascend: they are told, and nothing ends."""
+"""Keys of ``pass_configs`` that neither branch of TileLang-Ascend has: they are reported, without an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilelang_npu.runtime.settings.log import TileWarning
 from tilelang_npu.runtime.settings.pass_config_keys import _ASCEND_KEYS, _GPU_KEYS, known_key, unknown_keys
 
 
-def told(configs: dict[Any, object]) -> list[str]:
+def reported(configs: dict[Any, object]) -> list[str]:
     """The advice on each key."""
     found = list(unknown_keys(configs, None, "A, B"))
     assert all(error.code == "T704" and "has no effect" in error.message for error in found)
@@ -56,14 +56,14 @@ def test_a_key_is_a_string() -> None:
 def test_members_are_found_by_name_and_by_value(key: str) -> None:
     member = PassConfigKey.__members__[key]
     assert member is PassConfigKey[key] is PassConfigKey(member.value) is known_key(member) is known_key(member.value)
-    assert told({member: True, member.value: True}) == []
+    assert reported({member: True, member.value: True}) == []
 
 
 @pytest.mark.parametrize(("where", "name"), [
     *(("TileLang for GPUs", name) for name in _GPU_KEYS), *(("TileLang-Ascend", name) for name in _ASCEND_KEYS)])
 def test_keys_of_others_say_what_they_do_there(where: str, name: str) -> None:
     value, purpose = {**_GPU_KEYS, **_ASCEND_KEYS}[name]
-    assert told({value: 1}) == told({getattr(PassConfigKey, name): 1}) == [f"in {where} it {purpose}"]
+    assert reported({value: 1}) == reported({getattr(PassConfigKey, name): 1}) == [f"in {where} it {purpose}"]
     assert re.fullmatch(r"[a-z].*[a-z0-9]", purpose)
 
 
@@ -76,13 +76,13 @@ def test_keys_of_others_say_what_they_do_there(where: str, name: str) -> None:
     (7, "the keys with an effect are A, B"),
 ])
 def test_advice_on_strings(written: object, advice: str) -> None:
-    assert told({written: True}) == [advice]
+    assert reported({written: True}) == [advice]
 
 
 def test_advice_on_members() -> None:
-    assert told({PassConfigKey.TL_ASCEND_AUTO_SYNK: True}) == ["did you mean TL_ASCEND_AUTO_SYNC?"]
-    assert told({PassConfigKey.OTHER_XYZ: True}) == ["the keys with an effect are A, B"]
-    assert told({}) == []
+    assert reported({PassConfigKey.TL_ASCEND_AUTO_SYNK: True}) == ["did you mean TL_ASCEND_AUTO_SYNC?"]
+    assert reported({PassConfigKey.OTHER_XYZ: True}) == ["the keys with an effect are A, B"]
+    assert reported({}) == []
 
 
 def factory(key: Any) -> Any:

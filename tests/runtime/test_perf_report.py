@@ -1,4 +1,4 @@
-"""Sweeps over sizes: what is measured, what is a gap, and what a script of Triton's finds."""
+"""Sweeps over sizes: times, gaps, and the interface of Triton's scripts."""
 
 from __future__ import annotations
 

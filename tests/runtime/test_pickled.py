@@ -146,7 +146,7 @@ def test_longer_arrays_need_the_function_that_a_pickle_does_not_have() -> None:
     assert caught.value.location == kernel.prim_func.location
     with pytest.warns(tilelang.TileWarning, match="T411|T410|never written"):
         kernel(*arrays)
-    pickle.loads(pickle.dumps(kernel)).for_arguments(*arrays)  # what was compiled before goes along
+    pickle.loads(pickle.dumps(kernel)).for_arguments(*arrays)  # variants that were compiled before are part of the pickle
 
 
 @pytest.mark.parametrize("made", [copy.deepcopy, copy.copy])

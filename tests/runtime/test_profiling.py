@@ -1,4 +1,4 @@
-"""What a profile is made from: arrays, shapes, or the last launch."""
+"""Sources of a profile: arrays, shapes, or the last launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was refused as notes that editors show, and all remarks as data: the same as the page's."""
+"""Refusals as notes for editors, and all remarks as data: the same as in ``explain()``."""
 
 from __future__ import annotations
 

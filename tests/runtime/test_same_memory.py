@@ -1,4 +1,4 @@
-"""One array for several parameters gives what one tensor would; arrays that share a part of their memory are refused."""
+"""One array for several parameters works like one tensor; arrays that overlap in part are an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS, COLUMNS = 9, 72
 
 
 def first_row_again(dtype: str = "float32", rows: Any = ROWS) -> Any:
-    """Each row of Y is the first of X, plus that of W: the first store changes what the later loads bring, where X is Y."""
+    """Each row of Y is the first row of X plus that of W: if X is Y, the first store changes the later loads."""
     @T.prim_func
     def main(X: T.Tensor((rows, COLUMNS), dtype), W: T.Tensor((1, COLUMNS), dtype), Y: T.Tensor((rows, COLUMNS), dtype)):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -92,7 +92,7 @@ def test_each_row_in_place_costs_nothing() -> None:
 
 
 def test_between_the_cores() -> None:
-    """What Cube stores to the one, Vector loads of the other: the hand-over is there where they are one array."""
+    """The Cube core stores to one parameter, the Vector core loads another: they are synchronised if both are one array."""
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), S: T.Tensor((4, 64, 64), "float32"), R: T.Tensor((4, 64, 64), "float32"),
              Y: T.Tensor((4, 64, 64), "float32")):
@@ -158,7 +158,7 @@ def test_a_part_of_the_memory_is_refused() -> None:
     with pytest.raises(TileError, match="W and Y share"):
         kernel(memory[1:].copy(), memory[3:4], memory[:ROWS])
     assert (memory == 1).all()
-    kernel(memory[:ROWS], memory[2:3], np.zeros((ROWS, COLUMNS), np.float32))  # what is only read may share
+    kernel(memory[:ROWS], memory[2:3], np.zeros((ROWS, COLUMNS), np.float32))  # arrays that are only read may overlap
     kernel(memory[4:5].repeat(ROWS, 0), memory[:1], memory[1:])  # side by side
 
 

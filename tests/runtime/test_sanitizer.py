@@ -1,4 +1,4 @@
-"""``sanitize=True``, the variable, the attribute: what is found is raised behind the run, and never twice."""
+"""``sanitize=True``, the variable, the attribute: findings are raised after the run, and only once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_who_asks_for_it(given: bool | None, variable: str, raised: bool, monkey
     assert is_raised(racing({} if given is None else {"sanitize": given})) == raised
 
 
-def test_the_kernel_can_be_told() -> None:
+def test_the_kernel_attribute_switches_the_sanitizer_on() -> None:
     kernel = racing({})
     assert not is_raised(kernel)
     kernel.sanitize = True
@@ -99,7 +99,7 @@ def test_a_misspelt_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (caught.value.code, caught.value.help) == ("T721", "did you mean TILELANG_NPU_SANITIZE?")
 
 
-def test_who_records_is_told_and_nothing_is_raised() -> None:
+def test_a_recorder_gets_the_findings_and_nothing_is_raised() -> None:
     session = Sanitizer()
     kernel = racing({"sanitize": True})
     with record(sanitizer=session) as done:
@@ -117,7 +117,7 @@ def allowed() -> Any:
         with T.Kernel(1, is_npu=True) as (b, _):
             a = T.alloc_ub((N,), "float32")
             T.copy(A, a)
-            # tilelang: allow S201 -- this is what the test is about
+            # tilelang: allow S201 -- this is the subject of the test
             T.copy(a, B)
             T.copy(a, B)  # tilelang: allow S203 -- nothing of the kind is here
 
@@ -131,7 +131,7 @@ def test_a_comment_lets_pass() -> None:
         assert not is_raised(kernel)
     passed = [found for found in session.findings if found.allowed]
     assert {(found.allowed, found.in_source) for found in passed} == {("this is what the test is about", True)}
-    assert [found.hazard.kind for found in unallowed(session.findings)] == ["RAW"]  # the copy behind it is another line
+    assert [found.hazard.kind for found in unallowed(session.findings)] == ["RAW"]  # the following copy is another line
     idle = session.idle()
     assert [error.code for error in idle] == ["T415", "T415"]
     assert [error.location is None for error in idle] == [True, False]
@@ -162,19 +162,19 @@ tilelang.compile(main, target="ascendc", pass_configs={{"tl.ascend_auto_sync": {
 """
 
 
-@pytest.mark.parametrize(("statement", "sync", "code", "said"), [
+@pytest.mark.parametrize(("statement", "sync", "code", "report"), [
     ("T.copy(a, B)", False, 1, "race[S201]"), ("T.copy(a, B)", True, 0, ""),
     ("T.copy(a, B)  # tilelang: allow S201 -- so be it", False, 0, ""),
     ("T.copy(a, B)  # tilelang: allow S201 -- so be it", True, 0, "an allowance of S201 has no effect"),
     ("T.copy(a, B)  # tilelang: allow S201", False, 1, "error[T414]")])
-def test_a_script_of_its_own(statement: str, sync: bool, code: int, said: str, tmp_path: Path, root: Path) -> None:
+def test_a_script_of_its_own(statement: str, sync: bool, code: int, report: str, tmp_path: Path, root: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT.format(statement=statement, sync=sync))
     env = {**os.environ, "TILELANG_NPU_SANITIZE": "1",
            "PYTHONPATH": os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))}
     done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr and (said or not done.stderr)
+    assert report in done.stderr and (report or not done.stderr)
 
 
 @pytest.mark.parametrize("comment", ["", "  # tilelang: allow S201 -- it is meant so"])

@@ -1,4 +1,4 @@
-"""Kernels with several ``T.Kernel``: launched one after the other, on the same arguments."""
+"""Kernels with several ``T.Kernel``, which are launched in sequence on the same arguments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_partial_products_and_their_sum(M: int, N: int, K: int, parts: int, dtyp
 
 @tilelang.jit(target="npuir", sanitize=True)
 def centred(A, rows: int = 8, dtype=T.float32):  # type: ignore[no-untyped-def]
-    """``A - mean(A, axis=0)``: the second launch needs what all blocks of the first have left."""
+    """``A - mean(A, axis=0)``: the second launch needs the results of all blocks of the first."""
     M, N = T.const("M, N")
     A: T.Tensor((M, N), dtype)
     blocks = -(-M // rows)
@@ -315,7 +315,7 @@ def test_reports_say_which_launch() -> None:
 
 
 def test_waits_of_a_line_that_two_launches_share() -> None:
-    """Both launches come of one macro: each wait is told by its own launch's decisions."""
+    """Both launches are from one macro: each wait is reported with the decisions of its own launch."""
     kernel = tilelang.compile(mixed_twice(32, 32), target="npuir")
     waits = kernel.sync_report().entries
     assert len(waits) % 2 == 0
@@ -507,7 +507,7 @@ def test_own_tensors_of_symbolic_sizes() -> None:
 
 @tilelang.jit(target="npuir", sanitize=True)
 def twice_added(A):  # type: ignore[no-untyped-def]
-    """``A + A + A``, by way of a tensor that nobody returns."""
+    """``A + A + A``, through a tensor that is not returned."""
     M = T.const("M")
     A: T.Tensor((M, 32), "float32")
     between = T.alloc_global((M, 32), "float32")
@@ -534,10 +534,10 @@ def test_an_own_tensor_in_a_function_that_holds_its_kernels_itself() -> None:
     np.testing.assert_array_equal(twice_added(a), a + a + a)
 
 
-@pytest.mark.parametrize(("where", "said"), [
+@pytest.mark.parametrize(("where", "report"), [
     ("inside", r"T\.alloc_global is inside T\.Kernel"), ("size", "size n of axis 0 is computed on the device"),
     ("scope", "there is no scope 'shared'")])
-def test_own_tensors_that_cannot_be(where: str, said: str) -> None:
+def test_own_tensors_that_cannot_be(where: str, report: str) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), n: T.int32):
         if where == "size":
@@ -551,12 +551,12 @@ def test_own_tensors_that_cannot_be(where: str, said: str) -> None:
             T.copy(A, x)
             T.copy(x, W)
 
-    with pytest.raises(TileError, match=said.replace("size n", "size .*")):
+    with pytest.raises(TileError, match=report.replace("size n", "size .*")):
         tilelang.compile(main, target="npuir")
 
 
 def chosen(later: float) -> Any:
-    """Takes bytes that nobody wrote where A is positive; a second launch puts a number into all of A."""
+    """Reads uninitialised bytes if A is positive; a second launch writes a number to all of A."""
 
     @T.prim_func
     def main(A: T.Tensor((8, 64), "float32"), C: T.Tensor((8, 64), "float32")):

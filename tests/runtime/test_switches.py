@@ -1,4 +1,4 @@
-"""pass_configs: what is passed on, what is a no-op, what is refused."""
+"""pass_configs: keys that are passed on, keys without effect, invalid keys."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_unknown_keys_are_left_out() -> None:
     switches = {"tl.ascend_auto_sync": True, "tl.ascend_auto_synk": 3, PassConfigKey.TL_NEW_KEY: None}
     assert resolve(switches, "ascendc", None) == {"tl.ascend_auto_sync": True}
     assert disabled_optimisations({**switches, "tl.disable": ["banks"]}, None) == ("banks",)
-    with pytest.warns(TileWarning, match="T704: unknown key") as told:
+    with pytest.warns(TileWarning, match="T704: unknown key") as reported:
         warn_of_unknown_keys(switches, None)
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 @pytest.mark.parametrize("value", ["yes", 2, None])
@@ -78,10 +78,10 @@ def _scoped(by_hand: bool) -> PrimFunc:
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_cross_core_flags_between_the_scopes_of_the_author(by_hand: bool, rng: np.random.Generator) -> None:
     switches = {PassConfigKey.TL_ASCEND_AUTO_SYNC: True, PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as report:
         warnings.simplefilter("always")
         kernel = tilelang.compile(_scoped(by_hand), target="ascendc", pass_configs=switches)
-    assert [str(one.message)[:4] for one in said] == ["T720"] * by_hand
+    assert [str(one.message)[:4] for one in report] == ["T720"] * by_hand
     a = rng.integers(-4, 5, (32, 32)).astype(np.float16)
     w, b = np.zeros_like(a), np.zeros_like(a)
     kernel(a, w, b)

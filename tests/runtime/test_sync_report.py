@@ -1,4 +1,4 @@
-"""Each wait of a kernel with its reason and its price: what goes wrong without it, and how long it held its pipe."""
+"""Each wait of a kernel with its reason and its cost: the hazard without it, and how long it stalled its pipe."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WAIT = re.compile(r"hivm\.hir\.(?:(wait_flag|pipe_barrier|sync_block_wait|sync_b
 
 
 def waits(text: str) -> list[tuple[str, str, str]]:
-    """Core, what and numbers of each wait of a kernel's text, in its order; of a computed event the numbers are left open."""
+    """Returns core, kind and event numbers of each wait of a kernel's text, in order; without numbers for computed events."""
     found = []
     for function in text.split("func.func @")[1:]:
         core = re.search(r"func_core_type<(AIC|AIV)>", function)
@@ -83,9 +83,9 @@ def waits(text: str) -> list[tuple[str, str, str]]:
 def check_rows(kernel: JITKernel) -> SyncReport:
     """Each wait of the text is one row, in order."""
     report, written = kernel.sync_report(), waits(kernel.mlir())
-    told = [(entry.core, entry.what, entry.numbers) for entry in report.entries]
-    assert [row[:2] for row in told] == [row[:2] for row in written]
-    for (_, _, numbers), (_, _, constant) in zip(told, written, strict=True):
+    reported = [(entry.core, entry.what, entry.numbers) for entry in report.entries]
+    assert [row[:2] for row in reported] == [row[:2] for row in written]
+    for (_, _, numbers), (_, _, constant) in zip(reported, written, strict=True):
         assert numbers == constant or (not constant and (" in turn" in numbers or numbers in ("", "a flag")))
     check_remarks(kernel)
     return report
@@ -101,22 +101,22 @@ def check_remarks(kernel: JITKernel) -> None:
     own = {location_of(op) for op in kernel._lowering.traced.module.walk() if isinstance(op, SYNCHRONISES)}
     ours: Counter[tuple[str, int]] = Counter()
     for op in kernel._lowering.final.walk():
-        said = remark_of(op)
+        message = remark_of(op)
         if isinstance(op, SYNCHRONISES):
-            assert location_of(op) in own if said is None else isinstance(said.facts, Waits) and said.maker, op
+            assert location_of(op) in own if message is None else isinstance(message.facts, Waits) and message.maker, op
         elif isinstance(op, hivm.MmadL1Op):
-            assert said is None
+            assert message is None
             assert sorted(one.facts.place for one in remarks_of(op)) == sorted(
                 event.place for event, _ in op.shared_events() if event not in op.HALVES)
             for one in remarks_of(op):
                 event = op.EVENTS[one.facts.place]
                 assert (one.maker, one.facts.source, one.facts.target) == ("insert-sync", event.source, event.target)
         elif isinstance(op, hivm.PointerCastOp):
-            assert said is not None and isinstance(said.facts, Placed) and said.maker == "plan-memory"
+            assert message is not None and isinstance(message.facts, Placed) and message.maker == "plan-memory"
             (address,) = op.addrs
             ours[hivm.space_of(op.results[0].type) or "", address.owner.value.value.data] += 1
         else:
-            assert said is None or op is kernel._lowering.final, op
+            assert message is None or op is kernel._lowering.final, op
     for one in module_remarks(kernel._lowering.final):
         assert one.maker and (one.kind == DONE or (one.kind == REFUSED and one.edit and one.text))
     names = {"UB": "ub", "L1": "cbuf", "L0A": "ca", "L0B": "cb", "L0C": "cc"}
@@ -126,7 +126,7 @@ def check_remarks(kernel: JITKernel) -> None:
 
 def test_every_wait_is_there_with_a_reason(kernel: JITKernel) -> None:
     report = check_rows(kernel)
-    assert all(entry.reason != "by hand" for entry in report.entries)  # nobody wrote a flag
+    assert all(entry.reason != "by hand" for entry in report.entries)  # the author wrote no flags
     others = [entry.reason for entry in report.entries if entry.between is None]
     assert set(others) <= {
         "MTE1 waits until M no longer reads one half of L0A and L0B, which MTE1 then overwrites",
@@ -261,7 +261,7 @@ def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, 
 
     first = made()
     reports, text = reports_of(first), first.mlir(locations=True)
-    entries._State.memory.clear()  # what is left is the file
+    entries._State.memory.clear()  # only the file is left
     again = made()
     assert not first._lowering.from_cache and again._lowering.from_cache
 
@@ -421,7 +421,7 @@ def test_the_text_names_lines_bytes_and_price() -> None:
     assert any("V -> MTE2" in line and "of the next iteration (WAR)" in line for line in lines)
 
 
-def test_barriers_of_other_passes_are_not_told_as_the_authors() -> None:
+def test_barriers_of_other_passes_are_not_reported_as_the_authors() -> None:
     @T.prim_func
     def main(A: T.Tensor((16, 16), "float16"), B: T.Tensor((16, 16), "float16"), C: T.Tensor((16, 16), "float32")):
         with T.Kernel(1, is_npu=True) as (block, _):

@@ -1,4 +1,4 @@
-"""Kernels, factories and the machine under several threads: each call has what is its own, and what is shared is made once."""
+"""Kernels, factories and the machine with several threads: calls have separate state, and shared state is created once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def _quick_switches() -> Iterator[None]:
-    """Threads take turns a thousand times as often as they do by default."""
+    """Threads are switched a thousand times as often as by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -42,7 +42,7 @@ def _quick_switches() -> Iterator[None]:
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What ``count`` threads return that begin at the same time."""
+    """Runs ``count`` threads that begin at the same time, and returns their results."""
     start = threading.Barrier(count)
 
     def one(number: int) -> Any:
@@ -249,7 +249,7 @@ def test_a_record_of_every_thread_counts_all_launches() -> None:
     assert listeners.clock_us() - clock == pytest.approx(done.tallies[0].total_us)
 
 
-def test_what_one_thread_is_told_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_of_one_thread_are_not_shown_to_others(caplog: pytest.LogCaptureFixture) -> None:
     level = logger.level
     start = threading.Barrier(2)
 

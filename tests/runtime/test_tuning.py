@@ -24,7 +24,7 @@ from tilelang_npu.runtime.tuning import tuning
 from tilelang_npu.runtime.tuning.autotune import AutoTuner, AutotuneResult
 
 MANY = int(os.environ.get("TILELANG_TUNED", "0"))
-"""Configurations where a worker is killed; the acceptance has 500."""
+"""The number of configurations in the test that kills a worker; the acceptance test has 500."""
 
 
 def _tuned(grid: Any = GRID, **run: Any) -> AutotuneResult:
@@ -33,7 +33,7 @@ def _tuned(grid: Any = GRID, **run: Any) -> AutotuneResult:
     return tuner.run(**run)
 
 
-def _told(result: AutotuneResult) -> tuple[Any, ...]:
+def _reports(result: AutotuneResult) -> tuple[Any, ...]:
     return result.config, result.latency, result.tried, result.rejected
 
 
@@ -73,14 +73,14 @@ def test_the_winner_is_the_least_time_of_kernels_compiled_by_hand() -> None:
 
 @pytest.mark.usefixtures("nothing_known")
 def test_executors_and_numbers_of_workers_give_one_table(tmp_path: Path) -> None:
-    alone = _told(_tuned(table=tmp_path / "alone"))
+    alone = _reports(_tuned(table=tmp_path / "alone"))
     for executor in ("threads:2", "processes:1", "processes:2"):
-        assert _told(_tuned(executor=executor, table=tmp_path / executor)) == alone
+        assert _reports(_tuned(executor=executor, table=tmp_path / executor)) == alone
         assert (tmp_path / executor).read_bytes() == (tmp_path / "alone").read_bytes()
 
 
 def test_hash_seeds_give_one_table(tmp_path: Path, root: Path) -> None:
-    told = []
+    output = []
     for seed, executor in (("1", "processes:2"), ("2", "threads:1")):
         file = tmp_path / seed
         code = (f"from runtime.test_tuning import _tuned\nresult = _tuned(executor={executor!r}, table={str(file)!r})\n"
@@ -88,9 +88,9 @@ def test_hash_seeds_give_one_table(tmp_path: Path, root: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={
             **os.environ, "PYTHONHASHSEED": seed, "TILELANG_CACHE_DIR": str(tmp_path / f"cache{seed}"),
             "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")])})
-        told.append((done.stdout, file.read_bytes()))
-    assert told[0] == told[1]
-    assert told[0][1].count(b"\n") == 19
+        output.append((done.stdout, file.read_bytes()))
+    assert output[0] == output[1]
+    assert output[0][1].count(b"\n") == 19
 
 
 def test_a_table_has_a_line_for_each_configuration_in_order(tmp_path: Path) -> None:
@@ -106,12 +106,12 @@ def test_a_table_has_a_line_for_each_configuration_in_order(tmp_path: Path) -> N
 @pytest.mark.usefixtures("nothing_known")
 def test_a_tuning_that_was_interrupted_goes_on_with_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "table.jsonl"
-    whole = _told(_tuned(table=table))
+    whole = _reports(_tuned(table=table))
     lines = table.read_bytes().splitlines(keepends=True)
     table.write_bytes(b"".join([*lines[:1], *lines[9:12], *lines[2:5]]) + lines[7][:20])
     counted = []
     monkeypatch.setattr(tuning, "time_draft", lambda draft, seconds: counted.append(draft.key) or time_draft(draft, seconds))
-    assert _told(_tuned(table=table)) == whole
+    assert _reports(_tuned(table=table)) == whole
     assert len(counted) == 18 - 6
     assert table.read_bytes().splitlines(keepends=True) == lines
 
@@ -150,10 +150,10 @@ def test_a_file_that_is_another_table_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_was_timed_before_is_not_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _told(_tuned())
+    first = _reports(_tuned())
     monkeypatch.setattr(tuning, "time_draft", _not_again)
     monkeypatch.setattr(tuning.ResultCheck, "measure", _not_again)
-    assert _told(_tuned()) == first
+    assert _reports(_tuned()) == first
     monkeypatch.setenv("TILELANG_NPU_CHIP", "Ascend910B4")
     with pytest.raises(AssertionError, match="once more"):
         _tuned()
@@ -164,7 +164,7 @@ def test_a_factory_in_a_function_is_tuned_by_processes() -> None:
         return doubled.function
 
     factory = tilelang.jit(out_idx=[-1], target="npuir")(lambda tile, stages: local()(SIZE, tile, stages))
-    assert _told(AutoTuner(factory, GRID).run(executor="processes:2")) == _told(AutoTuner(factory, GRID).run())
+    assert _reports(AutoTuner(factory, GRID).run(executor="processes:2")) == _reports(AutoTuner(factory, GRID).run())
 
 
 def test_what_gives_other_values_than_the_defaults_is_left_out() -> None:
@@ -192,7 +192,7 @@ def test_trials_are_those_of_the_seed_wherever_they_are_timed() -> None:
     first = _with_optuna(trials=12, seed=3)
     assert len(first.tried) + len(first.rejected) == 12
     assert len({json.dumps(config) for _, config in first.tried}) == len(first.tried)
-    assert _told(_with_optuna(trials=12, seed=3, executor="threads:2")) == _told(first)
+    assert _reports(_with_optuna(trials=12, seed=3, executor="threads:2")) == _reports(first)
     assert {json.dumps(config) for _, config in _with_optuna(trials=12, seed=4).tried} != {
         json.dumps(config) for _, config in first.tried}
 
@@ -204,7 +204,7 @@ def test_trials_find_one_of_the_best() -> None:
 
 
 def test_as_many_trials_as_configurations_are_all_of_them() -> None:
-    assert _told(_tuned(trials=18)) == _told(_tuned())
+    assert _reports(_tuned(trials=18)) == _reports(_tuned())
 
 
 def test_trials_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +217,8 @@ def test_trials_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 class _Killing(Executor):
     """An executor over others; when a few are done, one of the workers, by its process, is killed."""
 
-    def __init__(self, executor: Any, one: int, behind: int) -> None:
-        self._executor, self._one, self._behind = executor, one, behind
+    def __init__(self, executor: Any, one: int, later: int) -> None:
+        self._executor, self._one, self._behind = executor, one, later
         self.killed = False
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -251,7 +251,7 @@ def test_a_dask_worker_that_is_killed_in_the_middle_changes_nothing(dask: Any, t
     tuner.args = (SIZE,)
     alone = tuner.run(table=tmp_path / "alone")
     executor = _Killing(dask.get_executor(), next(iter(dask.run(os.getpid).values())), 5)
-    assert _told(tuner.run(executor=executor, table=tmp_path / "dask")) == _told(alone)
+    assert _reports(tuner.run(executor=executor, table=tmp_path / "dask")) == _reports(alone)
     assert executor.killed
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "dask").read_bytes()
 
@@ -260,8 +260,8 @@ def test_a_dask_worker_that_is_killed_in_the_middle_changes_nothing(dask: Any, t
 @pytest.mark.usefixtures("nothing_known")
 def test_ray_gives_the_same_table(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
-    alone = _told(_tuned(table=tmp_path / "alone"))
-    assert _told(_tuned(executor="ray:2", table=tmp_path / "ray")) == alone
+    alone = _reports(_tuned(table=tmp_path / "alone"))
+    assert _reports(_tuned(executor="ray:2", table=tmp_path / "ray")) == alone
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "ray").read_bytes()
 
 
@@ -269,16 +269,16 @@ def test_ray_gives_the_same_table(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nothing_known")
 def test_a_ray_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
-    alone = _told(_tuned(table=tmp_path / "alone"))
+    alone = _reports(_tuned(table=tmp_path / "alone"))
     with open_executor("ray:2") as workers:
         assert workers is not None
         executor = _Killing(workers, workers.submit(os.getpid).result(), 5)
-        assert _told(_tuned(executor=executor, table=tmp_path / "ray")) == alone
+        assert _reports(_tuned(executor=executor, table=tmp_path / "ray")) == alone
         assert executor.killed
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "ray").read_bytes()
 
 
-def test_how_far_it_is_is_told_on_a_terminal_alone_and_only_where_it_takes_long(
+def test_progress_is_shown_only_on_a_terminal_and_for_long_tunings(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -288,9 +288,9 @@ def test_how_far_it_is_is_told_on_a_terminal_alone_and_only_where_it_takes_long(
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     _tuned({"tile": [1024, 4096]})
-    told = capsys.readouterr().err
-    assert "tuning 2 configurations" in told
-    assert told.endswith("\r\033[K")
+    output = capsys.readouterr().err
+    assert "tuning 2 configurations" in output
+    assert output.endswith("\r\033[K")
     monkeypatch.setattr(progress, "AFTER", 60.0)
     _tuned({"tile": [1024, 512]})
     assert capsys.readouterr().err == ""

@@ -15,7 +15,7 @@ CONFIGS: list[Config] = [{"tile": tile, "stages": stages, "order": order} for ti
 
 
 def time_of(config: Config) -> float | None:
-    """Least at tile 128, two stages; none where three stages of the largest tile do not fit."""
+    """Returns a time that is least for tile 128 and two stages; None for three stages of the largest tile, which do not fit."""
     if config["tile"] == 512 and config["stages"] == 3:
         return None
     return abs(CONFIGS.index(config) // 6 - 3) + 0.3 * abs(config["stages"] - 2) + 1.0
@@ -52,7 +52,7 @@ def test_what_is_asked_for_follows_from_the_seed_and_from_the_times() -> None:
     assert tried(Optimiser(CONFIGS, 24, 7)) == first
     assert tried(Optimiser(CONFIGS, 24, 8)) != first
     other = tried(Optimiser(CONFIGS, 24, 7), lambda config: float(CONFIGS.index(config)))
-    assert other[0] == first[0]  # nothing was told yet
+    assert other[0] == first[0]  # the optimiser has no results yet
     assert other != first
 
 

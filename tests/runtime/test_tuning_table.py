@@ -1,4 +1,4 @@
-"""The table of a tuning on disk: what is written is read, and what is somebody else's is left alone."""
+"""The table of a tuning on disk: its own lines are read again, and other files are not changed."""
 
 from __future__ import annotations
 

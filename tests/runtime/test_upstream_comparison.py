@@ -162,7 +162,7 @@ def test_it_has_no_effect_with_the_interpreter(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_comparison_changes_nothing_for_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a kernel is compiled again by this compiler, what others compile is still as TileLang-Ascend compiles."""
+    """While one thread compiles a kernel with this compiler's passes, other threads still compile as TileLang-Ascend does."""
     monkeypatch.setenv("TILELANG_NPU_AS", "upstream")
     seen: list[bool] = []
     with environment.AS.overridden(""):

@@ -9,7 +9,7 @@ import pytest
 from tilelang_npu.runtime.settings.file_writing import file_name, file_names, write_whole
 
 
-def test_it_is_there_with_its_directory_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_the_file_is_written_with_its_directory_and_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "report.json"
     write_whole(path, "one")
     path.chmod(0o640)

@@ -1,14 +1,14 @@
-"""All orders of a small program, tried one by one: what the vector clocks say without trying is checked against it.
+"""Explores all orders of a small program exhaustively; the results of the vector clocks are compared with it.
 
-It shares nothing with the package but the words of a program: a list of ops per core, each a tuple.
+It shares no code with the package, only the representation of a program: a list of ops for each core, each a tuple.
 
 ====================================  =================================================================================
-``("run", pipe, reads, writes)``      the pipe starts it in order; what it writes lands later (for S and M themselves at once)
-``("set", pipe, to, event)``          happens when all that the pipe has started has landed; the pipe goes on meanwhile
-``("wait", pipe, source, event)``     holds the pipe until the k-th such wait has its k-th set
-``("barrier", pipe)``                 holds the pipe, or with ``ALL`` the core, until its work has landed
-``("cross_set", pipe, flag)``         as ``set``, for the other kind of core: an AIC for all AIVs, the AIVs together for it
-``("cross_wait", pipe, flag)``        holds the pipe until its core has a set of the flag left
+``("run", pipe, reads, writes)``      the pipe starts it in order; its writes become visible later (on S and M at once)
+``("set", pipe, to, event)``          happens when all started ops of the pipe are visible; the pipe continues meanwhile
+``("wait", pipe, source, event)``     blocks the pipe until the k-th such wait has its k-th set
+``("barrier", pipe)``                 blocks the pipe, or with ``ALL`` the core, until its writes are visible
+``("cross_set", pipe, flag)``         like ``set``, for the other kind of core: an AIC for all AIVs, all AIVs for the AIC
+``("cross_wait", pipe, flag)``        blocks the pipe until its core has an unused set of the flag
 ====================================  =================================================================================
 """
 
@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 
 Op = tuple[Any, ...]
 SEES_ITS_OWN = ("S", "M")
-"""Pipes whose ops see what the pipe's earlier ones wrote before it has landed for others."""
+"""Pipes whose ops see the writes of earlier ops of the same pipe before these are visible to others."""
 
 
 class Seen(NamedTuple):
-    """What all orders together show.
+    """The results of all orders.
 
     Attributes:
-        races: pairs of ops ``(core, number)`` that touch a common byte, one writing, in either order.
-        hangs: whether some order gets stuck.
-        states: how many states there are.
+        races: pairs of ops ``(core, number)`` that access a common byte, at least one writing, in either order.
+        hangs: whether some order deadlocks.
+        states: the number of states.
     """
 
     races: frozenset[tuple[tuple[int, int], tuple[int, int]]]
@@ -55,8 +55,8 @@ class Explorer:
         return bool(writes & (others_reads | others_writes) or reads & others_writes)
 
     def explore(self) -> Seen | None:
-        """What is seen; None where there are too many states."""
-        # a state: per core how far S has issued, what each pipe has queued and on its way; tokens; flags; part sets
+        """Returns the results; None if there are too many states."""
+        # a state: for each core the position of S, the queue and the pending writes of each pipe; tokens; flags; partial sets
         start = (tuple((0, (), ()) for _ in self.programs), (), (), ())
         known, pending, hangs = {start}, [start], False
         while pending:
@@ -102,7 +102,7 @@ class Explorer:
         return (tuple(cores), *state[1:])
 
     def _may_land(self, program: list[Op], flying: tuple[int, ...], place: int) -> bool:
-        """A result may land if no set of its pipe stands before it; a set, if nothing of its pipe does."""
+        """A result may become visible if no set of its pipe is before it; a set, if nothing of its pipe is."""
         pipe, is_set = program[flying[place]][1], program[flying[place]][0] != "run"
         earlier = [program[at] for at in flying[:place] if program[at][1] == pipe]
         return not earlier if is_set else all(op[0] == "run" for op in earlier)

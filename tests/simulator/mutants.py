@@ -66,15 +66,15 @@ def kernel_of(name: str) -> Any:
 
 @cache
 def text_of(name: str) -> str:
-    """What the simulator runs of an example."""
+    """Returns the HIVM text of an example."""
     text: str = kernel_of(name).mlir()
     return text
 
 
 def blocks_of(text: str) -> int:
     """The blocks that a module says to launch."""
-    said = re.search(r"hacc\.block_dim = (\d+)", text)
-    return int(said[1]) if said else BLOCKS
+    report = re.search(r"hacc\.block_dim = (\d+)", text)
+    return int(report[1]) if report else BLOCKS
 
 
 @cache
@@ -219,7 +219,7 @@ def _drop(rng: random.Random, lines: list[str]) -> tuple[int, list[str]] | None:
 
 
 def _move(rng: random.Random, lines: list[str]) -> tuple[int, list[str]] | None:
-    """An op behind some that follow it."""
+    """Moves an op after some ops that follow it."""
     place = rng.choice([number for number, line in enumerate(lines) if re.match(r"\s*hivm\.hir\.", line)])
     end = place + 1 + rng.randrange(1, 6)
     return place, [*lines[:place], *lines[place + 1:end], lines[place], *lines[end:]]

@@ -1,4 +1,4 @@
-"""Runs every op of a kernel on memory in which all that it does not say it reads is noise, and holds it to what it says."""
+"""Checks the declared effects of ops: every op of a kernel runs with noise in all bytes that it does not declare to read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ WhileMonitor = Callable[[OpRecord, Sequence[Any]], None]
 
 
 def stated(op: Operation) -> Counter[Row]:
-    """What an op says of its operands in memory; elements that are only left as they were are not read."""
+    """Returns the declared effects of an op on its operands; elements that it only preserves are not read."""
     return Counter((effect.pipe, effect.reads and not effect.partial, effect.writes, hivm.space_of(effect.value.type) or "",
                     effect.scratch) for effect in accesses(op))
 
 
 def recorded(record: OpRecord) -> Counter[Row]:
-    """What the simulator recorded of them."""
+    """Returns the accesses that the simulator recorded."""
     return Counter((access.pipe, access.reads, access.writes, access.memory, access.scratch) for access in record.accesses)
 
 
@@ -39,14 +39,14 @@ class Poisoner:
 
     Args:
         program: the kernel.
-        times: how often each op is checked; behind that it only runs.
-        lies: whether to check, too, that an op that says less is found out.
-        watch: sees each op that runs, and the arrays of its operands.
+        times: how often each op is checked; after that it only runs.
+        lies: whether to check also that incomplete declarations of effects are detected.
+        watch: a callback for each op that runs, with the arrays of its operands.
 
     Attributes:
-        checked: how many ops were checked.
-        faults: what was found: an op, and what it does that it does not say.
-        told, missed: how many lies were told, and those that were believed.
+        checked: the number of checked ops.
+        faults: ops with the effects that they have and do not declare.
+        tried, missed: the number of incomplete declarations that were tried, and those that were not detected.
     """
 
     def __init__(self, program: Program, times: int = 2, watch: WhileMonitor | None = None, *, lies: bool = False) -> None:
@@ -55,7 +55,7 @@ class Poisoner:
         self.ops = {id(function.records): function.recorded for function in self.program.stepwise}
         self.seen: Counter[int] = Counter()
         self.checked = 0
-        self.told = 0
+        self.tried = 0
         self.faults: list[str] = []
         self.missed: list[str] = []
         self._rng = np.random.default_rng(0)
@@ -86,7 +86,7 @@ class Poisoner:
             if self.seen[id(op)] < self.times:
                 self.seen[id(op)] += 1
                 self.checked += 1
-                # on the memories themselves: of a macro, what it took on its first pipe comes here as a copy
+                # on the memories themselves: the later steps of a macro get the data of its first pipe as a copy
                 self._check(op, record, lambda: function(*bound), views)
             function(*arguments)
 
@@ -97,23 +97,23 @@ class Poisoner:
             self.faults.append(f"{op.name} says {sorted(stated(op))}, the simulator has {sorted(recorded(record))}")
             return
         keeps = any(effect.partial for effect in accesses(op))
-        said = [Said(access.reads, access.writes, access.scratch) for access in record.accesses]
+        declared = [Declared(access.reads, access.writes, access.scratch) for access in record.accesses]
         memories = Memories(views)
         before = memories.copy()
         function()
         after = memories.copy()
-        self.faults += {f"{op}\n{fault}" for fault in self._faults(said, keeps, function, views, memories, before, after)}
-        for lie in _lies(said) if self.lies else ():
+        self.faults += {f"{op}\n{fault}" for fault in self._faults(declared, keeps, function, views, memories, before, after)}
+        for lie in _lies(declared) if self.lies else ():
             found = any(True for _ in self._faults(lie, keeps, function, views, memories, before, after))
-            self.told += 1
+            self.tried += 1
             self.missed += [] if found else [f"{op}\n{lie}"]
         memories.fill(before)
 
-    def _faults(self, said: Sequence[Said], keeps: bool, function: Callable[[], None], views: Sequence[NDArray[Any]],
+    def _faults(self, declared: Sequence[Declared], keeps: bool, function: Callable[[], None], views: Sequence[NDArray[Any]],
                 memories: Memories, before: dict[int, Bytes], after: dict[int, Bytes]) -> Iterator[str]:
-        reads = memories.masks(view for view, does in zip(views, said, strict=True) if does.reads)
-        writes = memories.masks(view for view, does in zip(views, said, strict=True) if does.writes and not does.scratch)
-        scratch = memories.masks(view for view, does in zip(views, said, strict=True) if does.scratch)
+        reads = memories.masks(view for view, does in zip(views, declared, strict=True) if does.reads)
+        writes = memories.masks(view for view, does in zip(views, declared, strict=True) if does.writes and not does.scratch)
+        scratch = memories.masks(view for view, does in zip(views, declared, strict=True) if does.scratch)
         for noise in (None, self._rng):
             start = {}
             for key, base in memories.bases.items():
@@ -123,7 +123,7 @@ class Poisoner:
             function()
             for key, base in memories.bases.items():
                 same = base == after[key]
-                if keeps:  # what it left as it was is the noise now, and was what was there before
+                if keeps:  # preserved elements are the noise now, and the old contents in the reference
                     same |= (base == start[key]) & (after[key] == before[key])
                 if not same[writes[key]].all():
                     yield "its result depends on what it does not say it reads"
@@ -132,11 +132,11 @@ class Poisoner:
 
 
 class ByLine:
-    """What the ops of each line of a kernel do to its buffers, by name.
+    """The effects of each line of a kernel on its buffers, by name.
 
     Attributes:
-        reads: the buffers of which a line reads elements that it has not written itself, with the line.
-        writes: those that it writes.
+        reads: the buffers of which a line reads elements that it has not written before, with the line.
+        writes: the buffers that a line writes.
     """
 
     def __init__(self) -> None:
@@ -160,21 +160,21 @@ class ByLine:
                     self._written[line, key] = self._written.get((line, key), np.zeros(mask.size, bool)) | mask
 
 
-class Said(NamedTuple):
-    """What is said of an operand."""
+class Declared(NamedTuple):
+    """The declared effects on an operand."""
 
     reads: bool
     writes: bool
     scratch: bool
 
 
-def _lies(said: Sequence[Said]) -> Iterator[list[Said]]:
-    """The same with one thing that an operand is said to be left out."""
-    for place, one in enumerate(said):
+def _lies(declared: Sequence[Declared]) -> Iterator[list[Declared]]:
+    """Yields the declarations without one of the effects."""
+    for place, one in enumerate(declared):
         if one.reads:
-            yield [*said[:place], one._replace(reads=False), *said[place + 1:]]
+            yield [*declared[:place], one._replace(reads=False), *declared[place + 1:]]
         if one.writes and not one.scratch:
-            yield [*said[:place], one._replace(writes=False), *said[place + 1:]]
+            yield [*declared[:place], one._replace(writes=False), *declared[place + 1:]]
 
 
 class Memories:
@@ -187,7 +187,7 @@ class Memories:
             self.bases[address(root)] = root.reshape(-1).view(np.uint8)
 
     def copy(self) -> dict[int, Bytes]:
-        """What is in them."""
+        """Returns copies of the memories."""
         return {key: base.copy() for key, base in self.bases.items()}
 
     def fill(self, contents: dict[int, Bytes]) -> None:

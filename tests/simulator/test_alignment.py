@@ -1,4 +1,4 @@
-"""Ops that begin on chip where none can: constant places, computed ones, rows; aligned ones and single elements are none."""
+"""Unaligned on-chip accesses: constant addresses, computed ones, rows; aligned accesses and single elements are valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWITCHES = {"tl.ascend_auto_sync": True}
 
 
 def found(kernel: Any, *arguments: Any) -> list[tuple[str, str, int]]:
-    """What a run reports, which is what the check reports."""
+    """Returns the findings of a run, and checks that the static check has the same."""
     kernel(*arguments)
     hazards = kernel.last_launch.hazards
     static = check(kernel.program, arguments, kernel.last_launch.blocks)

@@ -1,4 +1,4 @@
-"""Matrices with whole rows in place of fractals: the same elements in another order, or not moved at all."""
+"""Row-major matrices in place of fractals: the same elements in another order, or without a copy."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_products_on_whole_rows_are_those_on_fractals(rows: int, depth: int, col
     together, alone = np.zeros((4 * rows, columns), np.float32), np.zeros((4 * rows, columns), np.float32)
     program = tilelang.compile(main, target="npuir").program
     program.run([a, b, together], blocks=4)
-    assert bool(ways) == (rows > 1)  # what has one row, BLAS adds up in another order
+    assert bool(ways) == (rows > 1)  # BLAS adds up single rows in another order
     ways.clear()
     program.run([a, b, alone], blocks=4, order=range(4))
     assert not ways

@@ -72,5 +72,5 @@ def test_it_records_nothing_and_tells_where_its_numbers_come_from() -> None:
     assert [line for line in function.source.splitlines() if "ev +=" in line]
     sources = [(len(gm), len(parts)) for _, gm, parts in together.flow.writes]
     assert sources[:2] == [(1, 0), (1, 0)]  # two loads, each of one tensor
-    assert all(gm == 0 and parts for gm, parts in sources[2:])  # and work on what they brought
+    assert all(gm == 0 and parts for gm, parts in sources[2:])  # and compute on the loaded data
     assert not together.flow.foreign

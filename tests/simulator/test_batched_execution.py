@@ -1,4 +1,4 @@
-"""Blocks that run as one: values, records, times and hazards are those of blocks that run one behind the other, bit for bit."""
+"""Batched blocks have the same values, records, times and hazards as blocks that run one after the other, bit for bit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compiled(kernel: Any, target: str = "ascendc") -> Any:
 
 
 def batches(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | None:
-    """Run a launch both ways and compare; the rows and columns of blocks that ran as one, None where each ran by itself."""
+    """Runs a launch both ways and compares; returns the rows and columns of the batches, None if blocks ran one by one."""
     program = kernel.program
     mine, alone = ([arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2))
     found, expected = program.run(mine, blocks=blocks), program.run(alone, blocks=blocks, order=range(blocks))
@@ -52,7 +52,7 @@ def batches(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] 
     for run, same in zip(found.blocks, expected.blocks, strict=True):
         assert (run.block, run.streams) == (same.block, same.streams)
         assert [list(offsets) for offsets in run.gm] == [list(offsets) for offsets in same.gm]
-    for _ in range(2):  # the second launch that is like the first has what follows from it in common
+    for _ in range(2):  # the second equal launch shares the results of the first
         first, second = Launch(found), Launch(expected)
         assert first.cycles == second.cycles
         assert list(map(str, first.hazards)) == list(map(str, second.hazards))
@@ -148,7 +148,7 @@ def test_both_kinds_of_cores(rng: np.random.Generator) -> None:
 
 
 def normed(rows: int, columns: int, body: str) -> Any:
-    """Rows of X are changed, 8 by each block, which has 8 of its own and what all have: the row W."""
+    """Each block changes 8 rows of X, with 8 numbers of its own and the row W, which all blocks share."""
 
     @T.prim_func
     def normed(X: T.Tensor((rows, columns), "float32"), W: T.Tensor((1, columns), "float32"),
@@ -199,7 +199,8 @@ def test_rows(body: str, expected: list[tuple[int, int]], rng: np.random.Generat
 
 
 def handed_on(kind: str) -> Any:
-    """Blocks that meet in Y: each writes the same rows, adds to the same, or reads what the one before it wrote."""
+    """Blocks that access the same elements of Y: each writes or adds to the same rows, or reads what the previous block
+    wrote."""
 
     @T.prim_func
     def handed_on(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((72, 64), "float32")):
@@ -226,7 +227,7 @@ def test_blocks_that_meet_keep_their_order(kind: str, rng: np.random.Generator) 
 
 
 def test_arguments_that_are_one_array(rng: np.random.Generator) -> None:
-    """In place each block reads what it writes; a row further on it would read what another one writes."""
+    """In place, each block reads the rows that it writes; one row further, it would read a row that another block writes."""
     program = normed(64, 64, "norm").program
     w = numbers(rng, (1, 64), "float32")
     for shift in (0, 1):
@@ -238,7 +239,7 @@ def test_arguments_that_are_one_array(rng: np.random.Generator) -> None:
         assert (program._planned[1] is None) == bool(shift)
 
 
-def test_a_place_that_is_not_there_is_told_with_its_block(rng: np.random.Generator) -> None:
+def test_an_access_out_of_range_is_reported_with_its_block(rng: np.random.Generator) -> None:
     @T.prim_func
     def gathered(X: T.Tensor((64, 64), "float32"), I: T.Tensor((64, 64), "uint32"), Y: T.Tensor((64, 64), "float32")):
         with T.Kernel(4, is_npu=True) as (block, half):
@@ -307,7 +308,7 @@ def test_threads_work_far_from_each_other_and_leave_none_idle() -> None:
     assert [hands.next(0) for _ in range(7)] == [2, 3, 4, 9, 8, 7, None]
 
 
-def test_piles_before_one_that_fails_are_all_computed_and_none_behind_it_is_begun(rng: np.random.Generator) -> None:
+def test_batches_before_a_failing_one_are_computed_and_later_ones_are_not(rng: np.random.Generator) -> None:
     for _ in range(200):
         batches, threads = (int(number) for number in rng.integers(1, (30, 6)))
         hands, failing = batched_execution._BatchQueue(batches, threads), int(rng.integers(batches))
@@ -367,7 +368,7 @@ def test_each_processor_has_as_many_piles() -> None:
 
 
 def test_ops_of_a_pile_write_enough_for_threads_to_win(rng: np.random.Generator) -> None:
-    """Blocks of which each does little stay together as far as there is room on chip for all of them."""
+    """Small blocks are batched as far as the batch's memory limit allows."""
     @T.prim_func
     def scaled(X: T.Tensor((512, 1024), "float32"), Y: T.Tensor((512, 1024), "float32")):
         with T.Kernel(256, is_npu=True) as (block, half):
@@ -387,7 +388,7 @@ def test_ops_of_a_pile_write_enough_for_threads_to_win(rng: np.random.Generator)
 
 
 def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) -> None:
-    """The second half of the cores has no row: what each would store comes of its own block, and goes to one place for all."""
+    """The second half of the blocks has no row: their stores are empty and have the same address."""
     @T.prim_func
     def doubled(X: T.Tensor((5, 61), "float32"), Y: T.Tensor((5, 61), "float32")):
         with T.Kernel(4, is_npu=True) as (block, half):
@@ -405,7 +406,7 @@ def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) 
 @pytest.mark.parametrize("loaded", [32, 64])
 def test_bytes_that_nothing_wrote_are_those_of_a_block_by_itself(loaded: int, rng: np.random.Generator,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    """Piles have their memories one behind the other: none sees what the last one left there."""
+    """Batches use the same memories in turn: none reads data of the previous batch."""
     @T.prim_func
     def part(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
         with T.Kernel(8, is_npu=True) as (block, _):

@@ -1,4 +1,5 @@
-"""Blocks that are traced at once record what each records by itself; integers of many blocks are those of each."""
+"""Blocks that are traced at once have the same records as blocks traced separately; batched integers are those of each
+block."""
 
 from __future__ import annotations
 
@@ -177,7 +178,7 @@ def test_a_convolution_as_loops_over_elements_runs_all_blocks_at_once(kind: str,
 
 
 def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
-    """How many blocks were traced at a time, all of which must record what a trace of each says; None where they were not."""
+    """Returns how many blocks were traced at a time, None if they were not; checks the records against separate traces."""
     program = kernel.program
     bound = bind(program.name, program.declared, args, blocks, program.workspace, program.used, grid=program.has_grid)
     found = trace_batched(program, bound, blocks, None, [PlaceholderData() for _ in program.traced])
@@ -193,7 +194,7 @@ def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
 
 
 def tails(rows: int) -> Any:
-    """Tiles of which the last ones are smaller, and lie beyond the tensor."""
+    """Tiles of which the last ones are partial, or past the end of the tensor."""
 
     @T.prim_func
     def tails(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
@@ -215,7 +216,7 @@ def test_blocks_with_smaller_tiles_are_traced_by_themselves() -> None:
     assert traces(tails(250), args, 24) == [1, 8, 15]
 
 
-def test_an_access_beyond_the_last_block_s_tensor_is_told_of_the_first_block_that_makes_it() -> None:
+def test_an_access_past_the_tensor_is_reported_for_the_first_block_with_it() -> None:
     @T.prim_func
     def beyond(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
         with T.Kernel(16, is_npu=True) as (block, _):
@@ -230,7 +231,7 @@ def test_an_access_beyond_the_last_block_s_tensor_is_told_of_the_first_block_tha
 
 @pytest.mark.parametrize("across", [False, True])
 def test_blocks_that_write_between_each_other_s_bytes(across: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of one matrix: they are apart, unless one block reads what another one writes."""
+    """Columns of one matrix: they are disjoint, unless one block reads elements that another one writes."""
     monkeypatch.setattr(batched_execution, "LEAST_OPS", 1)
 
     @T.prim_func
@@ -343,7 +344,7 @@ def written(text: str) -> Any:
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_random_loops_over_elements_are_those_of_each_block(data: st.DataObject) -> None:
-    """Loops of lengths that depend on the block or not, conditions on it, places that it decides, results in place or apart."""
+    """Trip counts, conditions and addresses that depend on the block or not; results in place or in another tensor."""
     blocks, rows = data.draw(st.sampled_from([8, 12, 24])), 6
     bounds = data.draw(st.sampled_from(["rows", "block % 3 + 1", "T.min(rows, block + 2)"]))
     place = data.draw(st.sampled_from(["block, i", "blocks - 1 - block, i",

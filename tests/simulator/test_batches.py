@@ -1,4 +1,4 @@
-"""batchMmadL1: each matrix of a batch is a product of its own, in a loop, with real sizes, turned, and added up."""
+"""batchMmadL1: each matrix of a batch is a separate product; in a loop, with real sizes, transposed, and accumulated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def batch(a: Any, b: Any, *, times: int = 1, k: int | None = None, turned: str =
 
 
 def run(text: str, *args: Any) -> Launch:
-    """The module completed, and what it prints then: equal cycles, no hazards."""
+    """Runs the completed module and its printed text: equal cycles, no hazards."""
     module = runnable(parse_module(text))
     again = simulate(parse_module(print_module(module)), [array.copy() for array in args], blocks=1)
     launch = simulate(module, list(args), blocks=1, hazards=True)
@@ -77,7 +77,7 @@ def test_sums_of_a_real_length() -> None:
 
 
 def test_a_batch_takes_the_time_of_its_matrices() -> None:
-    """Four times as many products, of which each is as large."""
+    """Four times as many products of the same size."""
     cycles = []
     for count in (2, 8):
         a, b, c = small(count, 32, 64), small(count, 64, 32), np.zeros((count, 32, 32), np.float32)
@@ -98,19 +98,19 @@ def test_the_events_are_of_the_batch() -> None:
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
-@pytest.mark.parametrize(("shapes", "more", "code", "said"), [
+@pytest.mark.parametrize(("shapes", "more", "code", "report"), [
     (((3, 16, 16), (2, 16, 16)), False, "T507", "batches of 3, 2, 3 matrices"),
     (((2, 16, 16), (2, 16, 16)), True, "T501", "the op does not define whether all matrices share its bias"),
     (((2, 16, 16), (2, 32, 16)), False, "", ""),
 ])
-def test_what_is_no_batch_is_refused(shapes: Any, more: bool, code: str, said: str) -> None:
+def test_what_is_no_batch_is_refused(shapes: Any, more: bool, code: str, report: str) -> None:
     a, b = (small(*shape) for shape in shapes)
     extra = {"more": ", %acc", "more_type": f", memref<2x16x16xf32, {texts.L0C}>"} if more else {}
     module = runnable(parse_module(batch(a, b, **extra)))
     if not code:  # longer than is asked for
         Program(module)
         return
-    with pytest.raises(TileError, match=said) as raised:
+    with pytest.raises(TileError, match=report) as raised:
         Program(module)
     assert raised.value.code == code
     assert raised.value.location is not None

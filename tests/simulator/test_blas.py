@@ -15,7 +15,7 @@ Call = Callable[[Callable[[], Any]], Any]
 
 
 def counts() -> list[int]:
-    """The threads of each BLAS library, as they are told to the thread that asks."""
+    """Returns the number of threads of each BLAS library, as seen by the calling thread."""
     return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
 
 

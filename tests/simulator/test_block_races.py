@@ -51,7 +51,7 @@ def test_parts_that_overlap() -> None:
 
 
 def read_back(*, writes: bool) -> Any:
-    """All blocks write the same values to one place, and read it."""
+    """All blocks write the same values to the same bytes, and read them."""
 
     @T.prim_func
     def main(W: T.Tensor((ROWS, N), "float32"), Y: T.Tensor((ROWS * 4, N), "float32")):
@@ -119,7 +119,7 @@ def test_reading_what_another_block_writes(distance: int, alias: bool, kinds: li
 
 
 def test_random_stripes_against_a_set_of_bytes(rng: np.random.Generator) -> None:
-    """Which blocks of random rectangles meet, byte by byte."""
+    """The races between blocks that access random rectangles, compared byte by byte."""
     for _ in range(12):
         height, width = (int(value) for value in rng.integers(1, 4, 2))
         down, right = (int(value) for value in rng.integers(0, 5, 2))
@@ -141,7 +141,7 @@ def test_random_stripes_against_a_set_of_bytes(rng: np.random.Generator) -> None
 
 
 def test_a_block_that_meets_itself_where_the_first_does_not() -> None:
-    """Without its waits, only block 2 reads back what it wrote: equal streams, other places."""
+    """Without its waits, only block 2 reads bytes that it wrote itself: equal op streams, different addresses."""
 
     @T.prim_func
     def main(X: T.Tensor((8, N), "float32"), at: T.Tensor((4,), "int32")):

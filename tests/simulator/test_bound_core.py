@@ -1,4 +1,4 @@
-"""Cores bound to a launch's arguments: what is in their memories, what they record, whose fault is told."""
+"""Cores bound to a launch's arguments: the contents of their memories, their records, and the location of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(
         runs.append(block_run_of(block, [core], interned))
     expected = a + 1
     expected[[2, 16 + 2 + 2], 0] = 7
-    expected[8:16] = 0  # nobody ran block 1
+    expected[8:16] = 0  # block 1 was not run
     assert np.array_equal(b, expected)
     whole = made.program.run([a, 2, np.zeros_like(b)], blocks=BLOCKS)
     for run in runs:
@@ -80,7 +80,7 @@ def test_an_error_names_the_block_and_the_line(made: Any) -> None:
     assert caught.value.location.source().strip() == "a[at + block, 0] = 7.0"
 
 
-def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Generator) -> None:
+def test_cores_exchange_data_while_both_are_running(rng: np.random.Generator) -> None:
     @T.prim_func
     def halved(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
         with T.Kernel(1, is_npu=True) as (block, _):

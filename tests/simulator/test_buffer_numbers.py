@@ -1,4 +1,4 @@
-"""Which buffer an access is to: one for each address of given HIVM, one for all slots, the planner's for what it has placed."""
+"""The buffer of an access: for given HIVM one for each address, one for all slots, and the planner's buffers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def owners(body: str) -> list[tuple[int | None, bool]]:
      f"scf.yield %q, %p : {UB}, {UB}\n}}\n{COPY.format('a', 'd')}\n{COPY.format('b', 'd')}", "acadad"),
     (f"%x = scf.if %even -> ({UB}) {{\nscf.yield %a : {UB}\n}} else {{\nscf.yield %b : {UB}\n}}\n{COPY.format('x', 'c')}\n"
      f"{COPY.format('b', 'd')}", "acad"),
-], ids=["each address", "a choice", "a choice behind the accesses", "a loop hands on", "a branch hands on"])
+], ids=["each address", "a choice", "a choice after the accesses", "a loop hands on", "a branch hands on"])
 def test_addresses_of_given_text(body: str, buffers: str) -> None:
     found = owners(body)
     assert not any(planned for _, planned in found)

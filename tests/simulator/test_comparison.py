@@ -1,4 +1,4 @@
-"""Two profiles side by side: the differences add up, and what was changed stands first."""
+"""Comparison of two profiles: the differences add up, and the changed line comes first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def test_the_line_that_was_added_is_the_difference() -> None:
 
 
 def test_a_chip_that_loads_slowly_differs_in_its_loads() -> None:
-    """On one with a tenth of the bandwidth, the load is the line, and HBM the kind, if L2 does not hold what it loads."""
+    """On a chip with a tenth of the bandwidth, the difference is at the load's line, and of kind HBM, if L2 does not hold the
+    data."""
     from dataclasses import replace
 
     warm = summed(True, 8192).profile().launch

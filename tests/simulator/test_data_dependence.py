@@ -1,4 +1,4 @@
-"""What of a device function depends on the contents of tensors: values that loops and branches pass on."""
+"""The values of a device function that depend on the contents of tensors, also through loops and branches."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_while_loop_on_data_is_a_trip_count() -> None:
     scf.yield %c : i32
   }
 """ + INDEX.format("%r") + STORE.format("%place")
-    assert uses(body) == ["trips", "place"]  # how often it runs, and so what is left at the end
+    assert uses(body) == ["trips", "place"]  # the trip count, and so the final value
 
 
 def test_a_branch_on_data_chooses_its_results() -> None:

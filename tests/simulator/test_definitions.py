@@ -1,4 +1,4 @@
-"""Names of generated code: what they stand for is computed once, as far out as it is known, and comes to the right number."""
+"""Names in generated code: their values are computed once, in the outermost possible loop, and are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def scopes(made: Definitions) -> list[CodeScope]:
 
 
 def computed(levels: list[CodeScope], known: dict[str, int]) -> dict[str, int]:
-    """What the lines of all scopes, from the outermost in, leave in the names."""
+    """Executes the lines of all scopes, outermost first, and returns the values of the names."""
     names = dict(known)
     for scope in levels:
         for line in scope.lines:

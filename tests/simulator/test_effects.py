@@ -1,4 +1,4 @@
-"""What ops say they do to their operands is what they do: everything else in memory may be noise."""
+"""The declared effects of ops on their operands are complete: all other bytes of memory may be noise."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Calls:
         self._rng = np.random.default_rng(1)
 
     def add(self, call: surface.Call) -> None:
-        """Add a call on buffers of its own."""
+        """Adds a call on new buffers."""
         names = {name: f"b{len(self.arrays) + place}" for place, name in enumerate(call.buffers)}
         for name, (shape, element) in call.buffers.items():
             kind = np.dtype(element.numpy)
@@ -127,7 +127,7 @@ def test_ops_of_the_tables_do_what_they_say(source: Any, dialect: str, calls: li
 
 
 def of_tiles(kernel: Any) -> tuple[set[tuple[int, str]], set[tuple[int, str]]]:
-    """What the ops of the tile dialect say that they read and write: lines, and names of buffers."""
+    """Returns the declared effects of the ops of the tile dialect: lines, and names of buffers."""
     found: tuple[set[tuple[int, str]], set[tuple[int, str]]] = set(), set()
     for op in kernel._lowering.traced.module.walk():
         for effect in effects_of(op):
@@ -149,7 +149,7 @@ def test_an_op_that_says_less_than_it_does_is_found_out(source: Any) -> None:  #
     poisoner.run(copies(list(made.arrays.values())), 1)
     assert poisoner.faults == []
     assert poisoner.missed == []
-    assert poisoner.told > 2 * len(made.statements)
+    assert poisoner.tried > 2 * len(made.statements)
 
 
 # -- matrix units and moves --------------------------------------------------------------------------------------------

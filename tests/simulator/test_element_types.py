@@ -1,4 +1,4 @@
-"""Element types of the simulator, and what integers of a type are between."""
+"""Element types of the simulator, and the bounds of integer types."""
 
 from __future__ import annotations
 

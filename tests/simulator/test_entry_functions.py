@@ -1,4 +1,4 @@
-"""Which functions of a module are its kernel, on which core, and what its host functions answer."""
+"""The functions of a module that are its kernel, their cores, and the results of its host functions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def test_halves_are_one_kernel_the_cubes_first() -> None:
         "k", [("AIC", "k_mix_aic"), ("AIV", "k_mix_aiv")])
 
 
-@pytest.mark.parametrize(("text", "entry", "code", "said"), [
+@pytest.mark.parametrize(("text", "entry", "code", "report"), [
     (kernel("a", "AIV") + kernel("b", "AIV"), None, "T508", "one kernel is needed, the module has a, b"),
     (kernel("a", "AIV"), "c", "T508", "there is no kernel c; the module has a"),
     (HOST.format(name="h", value=1), None, "T508", "one kernel is needed, the module has none"),
     (kernel("a"), None, "T508", "a does not say which core it is for"),
     (kernel("a", "MIX"), None, "T508", "Cube and Vector work are not split"),
     (kernel("a_mix_aiv", "AIC"), None, "T512", "a_mix_aiv is a function of the AIV by its name")])
-def test_what_is_no_kernel_or_not_one_is_said(text: str, entry: str | None, code: str, said: str) -> None:
+def test_what_is_no_kernel_or_not_one_is_said(text: str, entry: str | None, code: str, report: str) -> None:
     with pytest.raises(TileError, match=code) as caught:
         kernel_of(parse_module(text), entry)
-    assert said in str(caught.value)
+    assert report in str(caught.value)
 
 
 def test_a_host_function_answers_and_the_task_type_says_how_many_vector_cores() -> None:

@@ -1,4 +1,4 @@
-"""The two kinds of cores of a block may record equal numbers: what they mean is each one's own."""
+"""The two kinds of cores of a block may record equal numbers, which have different meanings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers at the ends of their types as sizes, places and counts of a module: a result, or an error with its line."""
+"""Extreme numbers as sizes, offsets and counts of a module: a result, or an error with its line."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def kernel(body: str) -> Program:
 
 def refused(program: Program, code: str) -> str:
     """The error of a run, which is that of every other way to look at the kernel."""
-    said = []
+    report = []
     for way in (lambda: program.run([np.zeros(64, np.float32)], blocks=1),
                 lambda: program.run([np.zeros(64, np.float32)], blocks=1, schedule="late")):
         with pytest.raises(TileError) as raised:
             way()
         assert raised.value.code == code
         assert raised.value.location is not None
-        said.append(raised.value.message)
+        report.append(raised.value.message)
     found = check(program, [np.zeros(64, np.float32)], 1)
     assert [error.code for error in found.errors] == [code]
-    assert len({*said, found.errors[0].message}) == 1
-    return said[0]
+    assert len({*report, found.errors[0].message}) == 1
+    return report[0]
 
 
 def moved(source: str, target: str, before: str = "") -> str:
@@ -55,12 +55,12 @@ def moved(source: str, target: str, before: str = "") -> str:
         f"    hivm.hir.load ins(%from : {inside[0]}) outs(%to : {inside[1]})"])
 
 
-@pytest.mark.parametrize(("source", "target", "said"), [
+@pytest.mark.parametrize(("source", "target", "report"), [
     ("[%place] [%n] [1]", "[0] [%n] [1]", f"touches bytes {FAR * 4}..{FAR * 4 + 3} of "),
     ("[0] [%n] [1]", "[%place] [%n] [1]", f"hivm.hir.load takes {FAR}..{FAR} of axis 0 of x, which has 0..63 in block 0")])
-def test_a_place_beyond_all_memory(source: str, target: str, said: str) -> None:
+def test_a_place_beyond_all_memory(source: str, target: str, report: str) -> None:
     one = "    %one = arith.constant 1 : index\n    %n = arith.addi %b, %one : index"
-    assert said in refused(kernel(moved(source, target, one)), "T502")
+    assert report in refused(kernel(moved(source, target, one)), "T502")
 
 
 @pytest.mark.parametrize(("source", "target"), [("[%place] [%n] [1]", "[0] [%n] [1]"), ("[0] [%n] [1]", "[%place] [%n] [1]")])
@@ -71,11 +71,11 @@ def test_a_tile_of_no_elements_is_nowhere(source: str, target: str) -> None:
     assert check(program, [np.zeros(64, np.float32)], 1).errors == []
 
 
-@pytest.mark.parametrize(("op", "kind", "count", "said"), [
+@pytest.mark.parametrize(("op", "kind", "count", "report"), [
     ("shli", "index", 64, "64 bits by 64"), ("shli", "index", FAR, f"64 bits by {FAR}"), ("shrsi", "i32", 32, "32 bits by 32"),
     ("shrui", "i64", -1, "64 bits by -1"), ("shli", "i8", 8, "8 bits by 8")])
 @pytest.mark.parametrize("known", [True, False])
-def test_a_shift_by_more_than_there_is(op: str, kind: str, count: int, said: str, known: bool) -> None:
+def test_a_shift_by_more_than_there_is(op: str, kind: str, count: int, report: str, known: bool) -> None:
     number = {"index": "%b", "i64": "%id"}.get(kind) or f"%t = arith.trunci %id : i64 to {kind}"
     name = number if number.startswith("%b") or number == "%id" else "%t"
     setup = BLOCK + ("" if name != "%t" else f"    {number}\n") + f"    %far = arith.constant {count} : {kind}\n"
@@ -84,10 +84,10 @@ def test_a_shift_by_more_than_there_is(op: str, kind: str, count: int, said: str
                     f"    %s = memref.alloca() : memref<1x{kind}>\n    %c0 = arith.constant 0 : index\n"
                     f"    memref.store %r, %s[%c0] : memref<1x{kind}>")
     if known:
-        with pytest.raises(TileError, match=f"T509.*{said} is undefined"):
+        with pytest.raises(TileError, match=f"T509.*{report} is undefined"):
             kernel(body)
     else:
-        assert f"{said} is undefined" in refused(kernel(body), "T509")
+        assert f"{report} is undefined" in refused(kernel(body), "T509")
 
 
 def square(value: str, times: int) -> str:
@@ -142,30 +142,30 @@ def test_an_address_that_no_memory_has(address: int) -> None:
         kernel(f"{texts.tile('x', address, '64', 'f32')}\n    hivm.hir.vabs ins(%x : {UB}) outs(%x : {UB})")
 
 
-@pytest.mark.parametrize(("body", "said"), [
+@pytest.mark.parametrize(("body", "report"), [
     (f"    %s = memref.alloca() : memref<{2**40}xi32>", f"scalar storage of {2**40} elements"),
     (f"    %far = arith.constant {FAR} : index\n    %c0 = arith.constant 0 : index\n    %n = memref.dim %A, %far : {GM}\n"
      "    %s = memref.alloca() : memref<1xindex>\n    memref.store %n, %s[%c0] : memref<1xindex>",
      f"axis {FAR} does not exist in a memref of rank 1"),
 ])
-def test_what_there_is_no_room_for(body: str, said: str) -> None:
-    with pytest.raises(TileError, match=said) as raised:
+def test_what_there_is_no_room_for(body: str, report: str) -> None:
+    with pytest.raises(TileError, match=report) as raised:
         kernel(body)
     assert raised.value.code == "T501"
     assert raised.value.location is not None
 
 
 @pytest.mark.parametrize("command", ["sim", "check"])
-@pytest.mark.parametrize(("sizes", "said"), [
+@pytest.mark.parametrize(("sizes", "report"), [
     (f"{2**40}x4", f"takes {2**44} bytes"), ("1x" * 70 + "4", "cannot be generated"),
     (f"{FAR}x{FAR}", "bytes, Ascend910B2 has")])
-def test_arrays_that_nobody_has(command: str, sizes: str, said: str, tmp_path: Path, capsys: Any) -> None:
+def test_arrays_that_nobody_has(command: str, sizes: str, report: str, tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "kernel.mlir"
     file.write_text(texts.module(texts.kernel("AIV", [f"%A: memref<{sizes}xf32, {texts.GM}>"], "")))
     assert main([command, str(file)]) == 1
     shown = capsys.readouterr().err
     assert "error[T808]: A: float32" in shown
-    assert said in shown
+    assert report in shown
 
 
 @pytest.mark.parametrize("nbytes", [2**62, -1])

@@ -1,4 +1,4 @@
-"""Faults of modules and calls: each has its code, says what and where."""
+"""Run-time errors of modules and calls: each has its code, a description and a location."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_unknown_chip() -> None:
 
 
 def sync_all(mode: str, pipe: str) -> str:
-    """Each block stores its number, all wait, then each stores the sum of what all stored."""
+    """Each block stores its number, all wait, then each stores the sum of all numbers."""
     kind, one = f"memref<?xi64, {texts.GM}>", f"memref<?xi64, {texts.GM}>"
     body = f"""    %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -42,7 +42,7 @@ def test_pairs_around_one_place_are_one_finding() -> None:
         "    S201  line 3 (MTE2) -> line 7 (V)  RAW, UB bytes 0..255")
 
 
-def test_pairs_one_behind_the_other_are_two() -> None:
+def test_pairs_one_after_the_other_are_two() -> None:
     later = race(site(9, "MTE2", 7), site(10, "V", 8))
     assert [found.hazard for found in causes([later, race(LOAD_A, ADD)])] == [race(LOAD_A, ADD), later]
 

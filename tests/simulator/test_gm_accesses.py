@@ -1,4 +1,4 @@
-"""Which blocks meet in GM, against sets of bytes; over places that are numbers, and over such as are sums."""
+"""The blocks that access the same bytes of GM, compared with sets of bytes; with constant and with affine addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE, BLOCKS = 4096, 3
 
 
 def record(number: int, rng: np.random.Generator, *, writes: bool) -> OpRecord:
-    """An op with an access to one of two arguments that lie in one memory."""
+    """An op with an access to one of two arguments in one memory."""
     element = int(rng.choice([2, 4]))
     width = int(rng.integers(1, 5))
     access = Access("gm", int(rng.integers(2)), reads=not writes, writes=writes, element=element, offset=None,

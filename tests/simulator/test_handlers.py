@@ -1,4 +1,4 @@
-"""The table of what is done with each class of ops: complete, typed, and with one entry for each."""
+"""The table of handlers of op classes: complete, typed, and with one entry for each class."""
 
 from __future__ import annotations
 

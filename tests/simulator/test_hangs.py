@@ -1,4 +1,4 @@
-"""Thirty ways to hang, each as an author writes it: ended at once, with who waits where for what, and what would set it."""
+"""Thirty deadlocks, as authors write them: each ends at once, with the waits, their locations, and the missing sets."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Case(NamedTuple):
     """A way to hang.
 
     Attributes:
-        code: of the diagnostic.
-        said: patterns of the text; the first is of its first line.
-        vector, cube: the statements of each core; the line that is pointed at ends in ``# here``.
-        blocks: of the launch.
+        code: the code of the diagnostic.
+        report: patterns of the text; the first is for its first line.
+        vector, cube: the statements of each core; the reported line ends in ``# here``.
+        blocks: the number of blocks.
     """
 
     code: str
-    said: tuple[str, ...]
+    report: tuple[str, ...]
     vector: str = ""
     cube: str = ""
     blocks: int = 1
@@ -73,7 +73,7 @@ CASES = {
     "wait before its set on one pipe": Case("S301", (
         r"S of AIV0 \(line \d+\) waits for itself", r"S of AIV0 sets it at line \d+, after its own wait at line", "cycle: "),
         "T.wait_flag('v', 's', 0)  # here\nT.set_flag('v', 's', 0)\n"),
-    "two pipes, each behind its wait": Case("S301", (
+    "two pipes, each after its wait": Case("S301", (
         r"V of AIV0 \(line \d+\) and MTE2 of AIV0 \(line \d+\) wait for each other",
         r"AIV0 V .*waits for EVENT_ID0 from MTE2 to V .*MTE2 of AIV0 sets it at line \d+, after the wait at line",
         r"cycle: V of AIV0 \(line \d+\) -> MTE2 of AIV0 \(line \d+\) -> V of AIV0"),
@@ -113,10 +113,10 @@ CASES = {
         "EVENT_ID0 of the same pipes is set at line"),
         "for k in T.serial(3):\n    T.tile.fill(x, 1.0)\n    T.set_flag('v', 'mte3', k % 2)\n"
         "    T.wait_flag('v', 'mte3', (k + 1) % 2)  # here\n"),
-    "barrier behind a wait that never ends": Case("S302", (
+    "barrier after a wait that never ends": Case("S302", (
         "V of AIV0 waits for EVENT_ID0 from MTE2 to V, which nothing sets",),
         "T.wait_flag('mte2', 'v', 0)  # here\nT.barrier_all()\nT.set_flag('v', 'mte2', 0)\n"),
-    "set behind the barrier that its wait holds up": Case("S301", (
+    "set after the barrier that its wait blocks": Case("S301", (
         r"V of AIV0 \(line \d+\) waits for itself", r"sets it at line \d+, after its own wait"),
         "T.wait_flag('mte2', 'v', 0)  # here\nT.barrier_all()\nT.set_flag('mte2', 'v', 0)\n"),
     # -- Cube and Vector -----------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ CASES = {
         "S of AIV0 waits for flag 0, which is set once; this is wait 2", "iteration 1"),
         "for k in T.serial(3):\n    T.wait_cross_flag(0)  # here\n",
         "for k in T.serial(3):\n    if k == 0:\n        T.set_cross_flag('FIX', 0)\n"),
-    "a pipe that a flag hangs behind": Case("S301", (
+    "a pipe that is blocked before a set": Case("S301", (
         r"S of AIC \(line \d+\), S of AIV0 \(line \d+\) and FIX of AIC \(line \d+\) wait for each other",
         r"AIV0 S .*waits for flag 0 .*FIX of AIC sets it at line \d+, after the wait at line",
         r"AIC FIX .*EVENT_ID0 from M to FIX .*S of AIC sets it at line \d+, after the wait at line"),
@@ -234,11 +234,11 @@ def test_a_hang_is_explained(launched: Any, case: Case) -> None:
     error, lines, seconds = launched(case)
     text = str(error)
     assert error.code == case.code, text
-    assert re.search(case.said[0], error.message), text
-    for pattern in case.said:
+    assert re.search(case.report[0], error.message), text
+    for pattern in case.report:
         assert re.search(pattern, text), f"{pattern!r} is not in\n{text}"
     assert error.help
-    if case.code != "S304":  # where all blocks meet is no one line's matter
+    if case.code != "S304":  # a barrier of all blocks has no single line
         assert error.location is not None
         assert lines[error.location.line - 1].endswith("# here"), text
     assert seconds < 2
@@ -275,6 +275,6 @@ def test_the_limit_is_a_number(launched: Any, monkeypatch: pytest.MonkeyPatch, v
 
 
 def test_long_loops_that_end_do(launched: Any) -> None:
-    """A while that comes back to a state it had, but not to all of it, goes on."""
+    """A while loop that returns to a part of an earlier state, but not to all of it, continues."""
     ends = "while i < 5000:\n    i = i + 1\n    T.tile.fill(x, 1.0)\n"
     assert launched(Case("S302", (), ends + "T.wait_flag('v', 's', 3)\n"))[0].code == "S302"

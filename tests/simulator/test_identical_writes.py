@@ -1,4 +1,4 @@
-"""What both Vector cores of a block write to the same bytes: a race where it differs, none where it is the same."""
+"""Writes of both Vector cores of a block to the same bytes: a race if the values differ, none if they are equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIDE = 32
 
 
 def both_write(add: str, parted: bool) -> Any:
-    """Half of a product by each Vector core, and a vector that both write: ``add`` says what is added to it."""
+    """Half of a product by each Vector core, and a vector that both write; ``add`` is the value that is added to it."""
 
     @tilelang.jit(target="ascendc", pass_configs=SYNC)
     def made(size: int) -> Any:
@@ -79,7 +79,7 @@ def test_a_check_does_not_take_zeros_for_what_the_cores_write(add: str, race: bo
 
 @pytest.mark.parametrize(("own", "race"), [(False, False), (True, True)])
 def test_blocks_that_wait_for_each_other(own: bool, race: bool) -> None:
-    """Both Vector cores of each block store a row, which all blocks read behind a barrier."""
+    """Both Vector cores of each block store a row, which all blocks read after a barrier."""
 
     @tilelang.jit(target="ascendc", pass_configs=SYNC)
     def made(blocks: int) -> Any:

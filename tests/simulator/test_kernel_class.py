@@ -1,4 +1,4 @@
-"""The class of a launch is told from what its cores do."""
+"""The class of a launch is derived from the ops of its cores."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MIXED = {
 }
 
 
-def mixed(chip: str, *, before: bool, between: bool, behind: bool) -> Launch:
-    """Products of which the Vector cores prepare an operand, make an operand of another product, or finish the result."""
+def mixed(chip: str, *, before: bool, between: bool, after: bool) -> Launch:
+    """Products for which the Vector cores compute an operand, turn the result into an operand, or post-process it."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
@@ -49,12 +49,12 @@ def mixed(chip: str, *, before: bool, between: bool, behind: bool) -> Launch:
                 T.copy(half, p)
                 T.gemm_v0(p, b, d, init=True)
                 T.copy(d, C)
-            if behind:
+            if after:
                 T.copy(c, y)
                 T.tile.exp(y, y)
                 T.copy(y, half)
                 T.copy(half, C)
-            if not between and not behind:
+            if not between and not after:
                 T.copy(c, C)
 
     launch: Any = tilelang.compile(main, target="ascendc", pass_configs=MIXED, chip=chip).trace()
@@ -64,10 +64,10 @@ def mixed(chip: str, *, before: bool, between: bool, behind: bool) -> Launch:
 
 @pytest.mark.parametrize("chip", ["910B2", "950"])
 @pytest.mark.parametrize(("how", "kind"), [
-    ({"before": True, "between": False, "behind": False}, "mixed"),
-    ({"before": False, "between": False, "behind": True}, "mixed"),
-    ({"before": True, "between": False, "behind": True}, "mixed"),
-    ({"before": False, "between": True, "behind": False}, "attention"),
+    ({"before": True, "between": False, "after": False}, "mixed"),
+    ({"before": False, "between": False, "after": True}, "mixed"),
+    ({"before": True, "between": False, "after": True}, "mixed"),
+    ({"before": False, "between": True, "after": False}, "attention"),
 ], ids=["operands prepared", "products finished", "both", "products made operands"])
 def test_mixed_kernels(how: dict[str, bool], kind: str, chip: str) -> None:
     assert mixed(chip, **how).kind == kind
@@ -77,7 +77,7 @@ def test_kernels_of_one_kind_of_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doubled(32, 64).trace().kind == "element-wise"
     launch = gemm((300, 211, 333), (64, 64, 64))
     assert launch.kind == "small gemm"
-    monkeypatch.setattr(kernel_class, "FEW", 320 * 256 * 384)  # what is multiplied, with padding
+    monkeypatch.setattr(kernel_class, "FEW", 320 * 256 * 384)  # the number of multiplications, with padding
     assert kind_of(launch.recorded) == "small gemm"
     monkeypatch.setattr(kernel_class, "FEW", 320 * 256 * 384 - 1)
     assert kind_of(launch.recorded) == "gemm"
@@ -87,7 +87,8 @@ def test_kernels_of_one_kind_of_core(monkeypatch: pytest.MonkeyPatch) -> None:
     (False, False, False, "copy"), (True, False, False, "element-wise"), (False, True, False, "reduction"),
     (True, True, False, "reduction"), (False, False, True, "sort"), (True, True, True, "sort")])
 def test_kernels_without_products(adds: bool, reduces: bool, sorts: bool, kind: str) -> None:
-    """What orders elements is a sort, else what combines them is a reduction, else what computes is element-wise."""
+    """A kernel that orders elements is a sort; otherwise one that combines them is a reduction, one that computes is
+    element-wise."""
     @T.prim_func
     def main(X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8, 128), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):

@@ -1,4 +1,4 @@
-"""Whole kernels: values against NumPy, and what a launch tells."""
+"""Whole kernels: values compared with NumPy, and the properties of a launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What L2 holds, against a cache that keeps every single line."""
+"""The model of L2's contents, compared with a cache that tracks every line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Touch(NamedTuple):
 
 
 def missed(cores: list[list[Touch]], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
-    """What is modelled of a wave."""
+    """Returns the modelled misses of a wave."""
     kinds: Kinds = {}
     used = [Used(*np.array([(kinds.setdefault((one.buffer, one.nbytes), len(kinds)), one.written, one.offset)
                             for one in touches], np.int64).T) for touches in cores]
@@ -34,8 +34,8 @@ def missed(cores: list[list[Touch]], capacity: int, most_dirty: float = inf) -> 
 
 
 def by_lines(touches: list[Touch], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
-    """The same by an array of times: the lines that were not used for longest go. Of those that were written, the ones that
-    were not written for longest are written to HBM, and stay; what is left in the end is not."""
+    """The reference, with an array of times: the least recently used lines are evicted. Of the dirty lines, the least recently
+    written are written to HBM, and stay; dirty lines at the end are not written."""
     used: dict[tuple[int, int], int] = {}
     dirty: dict[tuple[int, int], int] = {}
     missed: dict[tuple[int, bool], float] = {}
@@ -75,7 +75,7 @@ def test_what_is_written_again_before_it_has_to_go_is_not_written_to_hbm() -> No
     assert missed([again], 512 * 100, 4 * 512) == {(0, True): 0.0}  # four lines stay in the end
     assert missed([again], 512 * 100, 3 * 512) == {(0, True): (20 - 3) / 20}
     read = [Touch(0, False, place * 512, 512) for place in range(4)]
-    assert missed([again + read], 512 * 100, 3 * 512)[0, False] == 0.0  # what went to HBM stays in L2 too
+    assert missed([again + read], 512 * 100, 3 * 512)[0, False] == 0.0  # data that was written to HBM stays in L2 too
 
 
 def test_a_cycle_that_does_not_fit_hits_never() -> None:
@@ -115,7 +115,7 @@ def test_cores_of_unequal_length_end_together() -> None:
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_what_fits_is_read_once_and_not_written_back(warm: bool) -> None:
-    """Nor is it read at all where the launch before has left it in L2."""
+    """It is not read at all if the previous launch left it in L2."""
     moved = {(0, False): MovedBytes(nbytes=400), (1, True): MovedBytes(nbytes=100),
              (2, True): MovedBytes(nbytes=80), (2, False): MovedBytes(nbytes=80)}
     sizes = {0: 100, 1: 100, 2: 20}
@@ -155,7 +155,8 @@ def test_equal_streams_of_different_cores_are_of_their_own_ops() -> None:
 
 
 def test_places_that_cores_read_at_the_same_time() -> None:
-    """Four cores read a tensor: all the same place, then two by two, then each its own; of another each has its own."""
+    """Four cores read a tensor: all the same bytes, then pairs the same bytes, then each its own; of another tensor each its
+    own."""
     reads = [[0, 0, 0], [0, 0, 512], [0, 512, 1024], [0, 512, 1536]]
     kinds: Kinds = {(0, 512): 0, (1, 512): 1}
     cores = [Used(*np.array([*((0, 0, place) for place in places), (1, 0, 512 * core)], np.int64).T)

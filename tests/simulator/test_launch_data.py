@@ -1,4 +1,4 @@
-"""Launches as data: what JSON gives back is the launch's own figures."""
+"""Launches as data: the figures survive conversion to JSON."""
 
 from __future__ import annotations
 

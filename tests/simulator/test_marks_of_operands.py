@@ -1,4 +1,4 @@
-"""Marks of padding: by row and column whatever the layout, and what becomes of them where several operands meet."""
+"""Marks of padding: by row and column for every layout, and their combination for several operands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Memory of cores that is kept from launch to launch: nobody has what another one has, and no launch asks for fresh memory that
-one like it had before.
+"""Memory of cores that is reused from launch to launch: simultaneous launches do not share it, and repeated launches allocate
+no new memory.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_launches_that_are_alike_need_fresh_memory_once(
     x = rng.standard_normal((SIZE, SIZE), np.float32)
     for _ in range(12):
         np.testing.assert_array_equal(kernel(x), x + x)
-    assert 2 <= len(asked) <= 3 * int(jobs)  # of each thread, for batches of two sizes, and then what is kept for it
+    assert 2 <= len(asked) <= 3 * int(jobs)  # for each thread, for batches of two sizes, and then the reserve
 
 
 def test_a_workspace_that_nothing_touches_is_the_same_for_all(rng: np.random.Generator) -> None:

@@ -50,7 +50,7 @@ def test_padding_with_a_value(rng: np.random.Generator) -> None:
     run(through_ub(x, y, "pad_mode = <PadValue> pad_value = %p : f32 left_padding_num = %left : index"
                          " right_padding_num = %right : index", constants), [x, y])
     np.testing.assert_array_equal(y[:, :15], np.pad(x, ((0, 0), (2, 3)), constant_values=9))
-    assert np.isnan(y[:, 15]).all()  # what nothing wrote stays poisoned
+    assert np.isnan(y[:, 15]).all()  # unwritten elements stay poisoned
 
 
 def test_padding_with_the_first_element(rng: np.random.Generator) -> None:
@@ -142,7 +142,7 @@ def test_fractal_layout_is_the_real_one(rng: np.random.Generator) -> None:
     outside, kind = f"memref<32x48xf16, {texts.GM}>", f"memref<3x2x16x16xf16, {texts.L1}>"
     raw = f"memref<3x2x16x16xf16, {texts.GM}>"
     flat = f"memref<96x16xf16, {texts.GM}>"
-    # L1 as it lies: the buffer is read as rows of one block each
+    # the raw layout of L1: the buffer is read as rows of one block each
     body = "\n".join([texts.tile("t", 0, "3x2x16x16", "f16", texts.L1), texts.tile("r", 0, "1x6x16x16", "f16", texts.L1),
                       f"    hivm.hir.nd2nz {{dst_continuous}} ins(%X : {outside}) outs(%t : {kind})",
                       texts.sync("MTE2", "MTE3"), f"    %flat = memref.collapse_shape %Y [[0, 1, 2], [3]] : {raw} into {flat}",

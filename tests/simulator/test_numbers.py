@@ -1,4 +1,4 @@
-"""Where a NaN or an infinity is born, and what conversions and sums lose: at the line, with the numbers."""
+"""The first line that produces a NaN or an infinity, and the precision loss of conversions and sums, with the numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE = 64
 
 
 def watched(kernel: Any, *args: Any) -> list[NumberFinding]:
-    """What is found in a run; its results and times must be those of a run that nobody watches."""
+    """Returns the findings of a run, and checks that results and times are those of a run without observation."""
     before = [argument.copy() for argument in args]
     kernel(*args)
     launch, results = kernel.last_launch, [argument.tobytes() for argument in args]
@@ -72,7 +72,7 @@ def only(findings: list[NumberFinding]) -> NumberFinding:
     return found
 
 
-def test_a_nan_is_told_where_it_is_born_and_nowhere_else() -> None:
+def test_a_nan_is_reported_at_the_line_that_produces_it_only() -> None:
     a = np.ones(2 * SIZE, np.float32)
     a[SIZE + 3], a[SIZE + 5] = -4, -1
     found = only(watched(unary("float32", "float32", root_twice), a, np.zeros_like(a)))
@@ -92,7 +92,7 @@ def test_a_nan_that_came_in_is_not_born() -> None:
     assert watched(unary("float32", "float32", root_twice), a, np.zeros_like(a)) == []
 
 
-def test_in_place_the_numbers_before_are_told() -> None:
+def test_for_an_operation_in_place_the_old_numbers_are_reported() -> None:
     @T.macro
     def divided(a: Any, b: Any) -> None:
         T.vmul(a, 0.0, b)

@@ -1,4 +1,4 @@
-"""What a run records of its ops: pipes, bytes and loops, against slices of an array of byte numbers."""
+"""The records of ops: pipes, bytes and loops, compared with slices of an array of byte numbers."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def test_each_op_is_recorded_with_its_pipe_and_the_bytes_that_it_touches() -> No
 def test_records_have_the_line_of_their_statement() -> None:
     made = kernel()
     (function,) = made.program.functions
-    said = {record.mnemonic: record.location.source().strip() for record in function.records
+    report = {record.mnemonic: record.location.source().strip() for record in function.records
             if record.location is not None and record.accesses}
-    assert said == {"load": "T.copy(A[0, 8], a)", "vadd": "T.vadd(a, 1.0, a)", "store": "T.copy(a, B[(i + 1) * TILE, 16])"}
+    assert report == {"load": "T.copy(A[0, 8], a)", "vadd": "T.vadd(a, 1.0, a)", "store": "T.copy(a, B[(i + 1) * TILE, 16])"}

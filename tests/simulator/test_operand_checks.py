@@ -1,4 +1,4 @@
-"""Which memories the operands of an op may be in, and in which core it may stand: written here once more, from the manuals."""
+"""The memories that the operands of an op may be in, and its core: written independently, from the manuals."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _module(core: str, op: str, spaces: tuple[str, ...]) -> str:
 
 
 def _every(op: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Both cores, and memories of the operands: what the op can do with one of them somewhere else, and all in one place."""
+    """Yields both cores, and memories of the operands: valid ones with one changed, and all in the same memory."""
     _, _, operands, right = OPS[op]
     near = {(*row[:place], space, *row[place + 1:]) for row in right for place in range(len(operands)) for space in SPACES}
     alike = {(space,) * len(operands) for space in SPACES}
@@ -97,7 +97,7 @@ def _every(op: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _refused(text: str) -> TileError | None:
-    """Why a module is no program; None where it is one."""
+    """Returns the error of a module; None if it is a valid program."""
     try:
         Program(parse_module(text, "kernel.mlir"))
     except TileError as error:
@@ -112,33 +112,33 @@ def test_an_op_runs_exactly_where_its_core_and_its_paths_are(op: str) -> None:
     possible = {(core, spaces) for core, spaces in tried
                 if spaces in right and owner in ("", core) and all(OWNER.get(space, core) == core for space in spaces)}
     assert len(possible) == len(right)
-    told = {case: _refused(_module(case[0], op, case[1])) for case in tried}
-    assert {case for case, error in told.items() if error is None} == possible
-    for (core, spaces), error in told.items():
+    output = {case: _refused(_module(case[0], op, case[1])) for case in tried}
+    assert {case for case, error in output.items() if error is None} == possible
+    for (core, spaces), error in output.items():
         if error is not None:
-            said = f"{core} {spaces}: {error}"
-            assert error.code in ("T503", "T504", "T602"), said  # the last where the toolchain's verifier says so, too
-            assert error.location is not None and "hivm.hir." in error.message, said
+            report = f"{core} {spaces}: {error}"
+            assert error.code in ("T503", "T504", "T602"), report  # T602 if the toolchain's verifier also rejects it
+            assert error.location is not None and "hivm.hir." in error.message, report
             if error.code == "T503":
-                assert any(WORDS[space] in said for space in spaces), said
+                assert any(WORDS[space] in report for space in spaces), report
                 lacks = re.search(r"an (AI[CV]) has no (\w+)", error.help or "")
-                if lacks is not None:  # which is said of a memory of the other core alone
+                if lacks is not None:  # only for a memory of the other core
                     assert (lacks[1], lacks[2]) in {(core, WORDS[space]) for space in spaces
-                                                    if OWNER.get(space, core) != core}, said
+                                                    if OWNER.get(space, core) != core}, report
 
 
 def _faults(text: str) -> tuple[str, str, int]:
-    """What a run and a check say alike: code, message, line."""
-    said = []
+    """Returns the common errors of a run and a check: code, message, line."""
+    report = []
     args = [np.zeros((128, 128), np.float16) for _ in range(3)]
     for work in (lambda program: program.run(args, blocks=1), lambda program: check(program, args, 1)):
         with pytest.raises(TileError) as raised:
             work(Program(parse_module(text, "kernel.mlir")))
         error = raised.value
         assert error.location is not None
-        said.append((error.code, error.message, error.location.line))
-    assert said[0] == said[1]
-    return said[0]
+        report.append((error.code, error.message, error.location.line))
+    assert report[0] == report[1]
+    return report[0]
 
 
 @pytest.mark.parametrize(("space", "code", "words"), [
@@ -178,7 +178,7 @@ def test_an_argument_on_chip_is_refused_and_was_taken_for_one_in_gm() -> None:
 
 
 def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> None:
-    """On the 950 L0C is connected with UB, which a kernel of the Cube core alone has not."""
+    """On the 950 there is a path from L0C to UB, which a kernel of the Cube core alone does not have."""
     text = _module("AIC", "fixpipe", ("cc", "ub")).replace("Ascend910B2", "Ascend910_9589")
     with pytest.raises(TileError, match="fixpipe accesses UB of an AIV") as raised:
         Program(parse_module(text))

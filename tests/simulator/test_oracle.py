@@ -33,7 +33,8 @@ CELLS = 3
 
 
 class Verdict(NamedTuple):
-    """What the package says: races as pairs of ops, whether the cores hang, whether a flag's sets or waits are in no order."""
+    """The package's findings: races as pairs of ops, whether the cores hang, whether the sets or waits of a flag are
+    unordered."""
 
     races: set[tuple[tuple[int, int], tuple[int, int]]]
     hangs: bool
@@ -46,7 +47,7 @@ class _NoCosts:
 
 
 def by_clocks(kinds: list[str], programs: list[list[Op]]) -> Verdict:
-    """What the package says of a program."""
+    """Returns the package's findings for a program."""
     subs = [kinds[:place].count(kind) for place, kind in enumerate(kinds)]
     cores = [CoreId(0, kind, sub) for kind, sub in zip(kinds, subs, strict=True)]
     labels = {core.label: place for place, core in enumerate(cores)}
@@ -90,7 +91,7 @@ def _record(number: int, kind: str, op: Op) -> OpRecord:
 
 
 def made_up(rng: random.Random) -> tuple[list[str], list[list[Op]]]:
-    """A random program: most sets have a wait somewhere behind them, so that most programs end."""
+    """Returns a random program: most sets have a later wait, so that most programs end."""
     kinds = rng.choice([["AIC"], ["AIV"], ["AIC", "AIV"], ["AIC", "AIV", "AIV"]])
     programs: list[list[Op]] = [[] for _ in kinds]
     room = {1: 7, 2: 4, 3: 3}[len(kinds)]
@@ -134,17 +135,17 @@ def test_the_same_verdict_on_random_programs() -> None:
         if seen is None:
             continue
         tried += 1
-        said = by_clocks(kinds, programs)
-        what = f"seed {seed}\n{_described(kinds, programs)}\nexplorer {sorted(seen.races)}\nclocks {said}"
-        assert said.hangs == seen.hangs or said.open_flag, what
-        if seen.hangs or said.hangs:
+        report = by_clocks(kinds, programs)
+        what = f"seed {seed}\n{_described(kinds, programs)}\nexplorer {sorted(seen.races)}\nclocks {report}"
+        assert report.hangs == seen.hangs or report.open_flag, what
+        if seen.hangs or report.hangs:
             hangs += 1
             continue
-        races += bool(said.races)
-        if said.open_flag:  # which set a wait takes is not decided: that is what is reported, races or not
+        races += bool(report.races)
+        if report.open_flag:  # the set for a wait is ambiguous: this is reported, with or without races
             continue
-        assert bool(said.races) == bool(seen.races), what
-        assert said.races <= seen.races | {(b, a) for a, b in seen.races}, what
+        assert bool(report.races) == bool(seen.races), what
+        assert report.races <= seen.races | {(b, a) for a, b in seen.races}, what
     assert tried > 0.8 * PROGRAMS
     assert 0.1 < races / tried < 0.9
     assert hangs

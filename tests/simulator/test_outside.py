@@ -25,7 +25,7 @@ SCALARS = """    %zero = arith.constant 0.0 : f32
 
 
 def run(body: str, n: int) -> Any:
-    """A Vector kernel over two buffers in UB, x and y, one behind the other, and a tensor A."""
+    """A Vector kernel with two adjacent buffers in UB, x and y, and a tensor A."""
     text = texts.module(texts.kernel("AIV", [f"%A: {GM}", "%n: i64"], "\n".join(
         [SCALARS, texts.tile("x", 0, "4x16", "f32"), texts.tile("y", 256, "4x16", "f32"), body])))
     return simulate(parse_module(text, "kernel.mlir"), [np.zeros((4, 16), np.float32), n], blocks=1)
@@ -52,7 +52,7 @@ def test_an_element(body: str, axis: int, extent: int) -> None:
         run(body, index)
     for index in (-1, extent):
         error = refused(body, index)
-        if "touches bytes" not in error.message:  # what lies outside of the buffer or tensor as well may be found first
+        if "touches bytes" not in error.message:  # bytes outside of the buffer or tensor may be found first
             assert f"index {index} is outside of axis {axis} of " in error.message
             assert error.message.endswith(f"in block 0: valid are 0 to {extent - 1}")
         else:
@@ -76,22 +76,22 @@ ROW = f"memref<1x16xf32, strided<[16, 1], offset: ?>, {texts.UB}>"
     f"    hivm.hir.vexp ins(%row : {ROW}) outs(%row : {ROW})",
 ])
 def test_a_part_of_a_buffer(op: str) -> None:
-    """The row behind the last of x is the first of y: the memory has it, the buffer has not."""
+    """The row after the last of x is the first of y: it is inside the memory, but outside of the buffer."""
     body = "\n".join([texts.view("%row", "%x", "%i, 0", "1, 16", UB, ROW),
                       texts.view("%g", "%A", "0, 0", "1, 16", GM, f"memref<1x16xf32, strided<[16, 1]>, {texts.GM}>"), op])
     run(body, 3)
     assert refused(body, 4).message.endswith(" takes 4..4 of axis 0 of x, which has 0..3 in block 0")
 
 
-@pytest.mark.parametrize(("start", "said"), [
+@pytest.mark.parametrize(("start", "report"), [
     (-1, "hivm.hir.vbrc starts at -1 on axis 1 of x"), (1, "hivm.hir.vbrc takes 1..16 of axis 1 of x")])
-def test_a_part_that_leaves_an_inner_axis_is_no_part_of_the_next_row(start: int, said: str) -> None:
-    """The bytes are those of the row in front, or behind: they are of the buffer, and not what was asked for."""
+def test_a_part_that_leaves_an_inner_axis_is_no_part_of_the_next_row(start: int, report: str) -> None:
+    """The bytes are in the previous or the next row: inside the buffer, but not the requested elements."""
     rows = f"memref<2x16xf32, strided<[16, 1], offset: ?>, {texts.UB}>"
     body = "\n".join([texts.view("%rows", "%x", "1, %i", "2, 16", UB, rows),
                       f"    hivm.hir.vbrc ins(%zero : f32) outs(%rows : {rows})"])
     run(body, 0)
-    assert refused(body, start).message == f"{said}, which has 0..15 in block 0"
+    assert refused(body, start).message == f"{report}, which has 0..15 in block 0"
 
 
 def test_a_part_that_is_known() -> None:

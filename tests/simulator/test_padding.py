@@ -1,4 +1,4 @@
-"""Reductions that what T.copy fills in beyond a tensor decides: S224."""
+"""Reductions whose result depends on the padding of T.copy past the end of a tensor: S224."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def rows(columns: int, dtype: str, low: float, high: float) -> np.ndarray:
 def test_zero_beyond_an_extreme(mode: str, low: float, high: float, dtype: str) -> None:
     a, c = rows(100, dtype, low, high), np.ones((32, 1), dtype)
     (hazard,) = findings(extreme(100, mode, dtype), a, c)
-    assert not c.any()  # what a chip would leave too
+    assert not c.any()  # as on a chip
     wanted = getattr(a, mode)(axis=1)[0]
-    said = f"padding changes 32 of 32 results of the {mode} of a: the first has 100 loaded elements and 28 of padding and is 0"
-    assert said in str(hazard)
+    text = f"padding changes 32 of 32 results of the {mode} of a: the first has 100 loaded elements and 28 of padding and is 0"
+    assert text in str(hazard)
     assert hazard.missing.endswith(f"without the padding it is {np.float32(wanted) if dtype == 'float16' else wanted}")
     assert hazard.second is not None and hazard.first.location is not None and hazard.second.location is not None
     assert "fold(a, c" in hazard.first.location.source() and "T.copy(A" in hazard.second.location.source()
@@ -110,7 +110,7 @@ def test_padding_that_a_mask_takes_out() -> None:
 
 @tilelang.jit(target="ascendc", pass_configs=CONFIGS)
 def in_parts(columns: int, larger: bool) -> Any:
-    """Row sums of a tensor, 64 columns at a time: the tail's padding adds 0 to what the tiles before have left."""
+    """Row sums of a tensor, 64 columns at a time: the padding of the last tile adds 0 to the sum of the earlier tiles."""
     @T.prim_func
     def main(A: T.Tensor((32, columns), "float32"), C: T.Tensor((32, 1), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
@@ -166,7 +166,7 @@ def whole_rows(lines: int) -> Any:
             c = T.alloc_ub((32, 1), "float32")
             s = T.alloc_ub((1, 1), "float32")
             T.copy(A[0, 0], a)
-            T.reduce_max(a, c, dim=-1)  # rows of padding come to padding, which nothing stores
+            T.reduce_max(a, c, dim=-1)  # rows of padding give padding, which is not stored
             T.copy(c, C[0, 0])
             T.reduce_max(c, s, dim=0)  # and this takes it in
             T.copy(s, S)
@@ -286,7 +286,7 @@ STEPS: dict[str, Any] = {
     "abs": np.abs, "exp": np.exp}
 
 
-def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: str, behind: int) -> Any:
+def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: str, right_rows: int) -> Any:
     """Rows of A times rows of B, some Vector operations, a reduction of their rows, and their product with C."""
     rows, keys, depth = shape
     fold = {"max": T.reduce_max, "min": T.reduce_min, "sum": T.reduce_sum}[mode]
@@ -311,7 +311,7 @@ def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: 
 
     @T.prim_func
     def main(A: T.Tensor((rows, depth), "float16"), B: T.Tensor((keys, depth), "float16"),
-             C: T.Tensor((behind, 32), "float16"), F: T.Tensor((rows, 1), "float32"), D: T.Tensor((rows, 32), "float32")):
+             C: T.Tensor((right_rows, 32), "float16"), F: T.Tensor((rows, 1), "float32"), D: T.Tensor((rows, 32), "float32")):
         with T.Kernel(1, is_npu=True) as (_, __):
             a = T.alloc_shared((32, 32), "float16")
             b = T.alloc_shared((32, 32), "float16")
@@ -347,9 +347,9 @@ def test_the_verdict_is_that_of_computing_without_padding(shape: tuple[int, int,
                                                           mode: str, more: bool, seed: int) -> None:
     """Whether zeros beyond the ends of two matrices decide a reduction or a second product: NumPy computes both ways."""
     rows, keys, depth = shape
-    behind = 32 if more else keys  # the second product's right side has rows where the first has padding
+    right_rows = 32 if more else keys  # the second product's right side has rows where the first has padding
     rng = np.random.default_rng(seed)
-    a, b, c = (rng.integers(-3, 4, size).astype(np.float16) / 8 for size in ((rows, depth), (keys, depth), (behind, 32)))
+    a, b, c = (rng.integers(-3, 4, size).astype(np.float16) / 8 for size in ((rows, depth), (keys, depth), (right_rows, 32)))
 
     def computed(b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x = a.astype(np.float32) @ b.astype(np.float32).T
@@ -364,7 +364,7 @@ def test_the_verdict_is_that_of_computing_without_padding(shape: tuple[int, int,
     wanted = {name for name, one, other in zip(("vreduce", "mmadL1"), with_padding, without, strict=True)
               if not np.allclose(one, other, rtol=1e-6, atol=1e-6)}
     f, d = np.zeros((rows, 1), np.float32), np.zeros((rows, 32), np.float32)
-    found = findings(pipeline(shape, list(steps), masked, mode, behind), a, b, c, f, d)
+    found = findings(pipeline(shape, list(steps), masked, mode, right_rows), a, b, c, f, d)
     np.testing.assert_allclose(f, with_padding[0], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(d, with_padding[1], rtol=1e-2, atol=1e-2)
     assert {hazard.first.op for hazard in found} == wanted
@@ -410,7 +410,7 @@ def loaded_again(operand: str, dtype: str, rows: int, part: int, start: str, col
 @pytest.mark.parametrize("operand", ["left", "right"])
 def test_what_is_loaded_again_fills_nothing(operand: str, rows: int, part: int, columns: int, dtype: str,
                                             start: str) -> None:
-    """The rest of the fractals of which rows were loaded again was taken for padding: it holds what was loaded before."""
+    """Rows of fractals are loaded again: the other rows hold data of the first load, and not padding."""
     rng = np.random.default_rng(0)
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
     a, b, c = (rng.integers(1, 4, shape).astype(kind) for shape in ((32, 32), (rows, 32), (40, 32)))
@@ -425,11 +425,11 @@ def test_what_is_loaded_again_fills_nothing(operand: str, rows: int, part: int, 
     np.testing.assert_array_equal(f, one @ other + 1)
 
 
-@pytest.mark.parametrize(("rows", "part", "told"), [(32, 10, False), (20, 10, True), (20, 16, True), (20, 20, True),
+@pytest.mark.parametrize(("rows", "part", "reported"), [(32, 10, False), (20, 10, True), (20, 16, True), (20, 20, True),
                                                     (16, 16, True)])
 @pytest.mark.parametrize("start", ["constant", "number"])
-def test_padding_under_a_part_that_is_loaded_again(rows: int, part: int, told: bool, start: str) -> None:
-    """Keys of which a part is loaded again: the scores of the keys that are padding are told of, and no others."""
+def test_padding_under_a_part_that_is_loaded_again(rows: int, part: int, reported: bool, start: str) -> None:
+    """A part of the keys is loaded again: the scores of keys that are padding are reported, and no others."""
     @T.prim_func
     def main(A: T.Tensor((32, 32), "float16"), B: T.Tensor((rows, 32), "float16"), C: T.Tensor((40, 32), "float16"),
              F: T.Tensor((32, 1), "float32"), n: T.int32):
@@ -452,7 +452,7 @@ def test_padding_under_a_part_that_is_loaded_again(rows: int, part: int, told: b
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-0.1, 0.1, shape).astype(np.float16) for shape in ((32, 32), (rows, 32), (40, 32))]
     found = findings(tilelang.compile(main, target="npuir"), *arrays, np.zeros((32, 1), np.float32), 4)
-    assert bool(found) == told
+    assert bool(found) == reported
     for hazard in found:
         assert f"{rows} loaded elements and {32 - rows} of padding" in hazard.missing
         assert hazard.second is not None and hazard.second.location is not None

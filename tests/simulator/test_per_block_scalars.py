@@ -1,4 +1,4 @@
-"""Floats that each of several blocks has for itself: which scalars they are, and what may be done with them."""
+"""Scalar floats with a value for each block: which scalars they are, and the supported operations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def function(body: str) -> FuncOp:
     return next(op for op in module.walk() if isinstance(op, FuncOp))
 
 
-def test_what_is_made_of_a_load_comes_of_it_until_it_is_stored() -> None:
+def test_values_derived_from_a_load_depend_on_it_until_they_are_stored() -> None:
     made = function(f"""\
     %y = memref.load %X[%c0] : {X}
     %two = arith.addf %one, %one : f32

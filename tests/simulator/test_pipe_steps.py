@@ -1,4 +1,4 @@
-"""The steps of the matmul macro: each operand is waited for in front of its first load, and let go behind its last."""
+"""The steps of the matmul macro: the wait for each operand is before its first load, the set after its last."""
 
 from __future__ import annotations
 

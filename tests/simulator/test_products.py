@@ -1,4 +1,4 @@
-"""What the Cube cores multiplied: useful work, work with padding, and the share of the peak."""
+"""The multiplications of the Cube cores: useful operations, operations with padding, and the percentage of the peak."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def by_hand(sizes: tuple[int, int, int]) -> Launch:
 
 
 def test_the_peak_was_that_of_float16_for_every_type() -> None:
-    for element, wide, said in (("int8", "int32", "TOP/s"), ("float16", "float32", "TFLOP/s"),
+    for element, wide, report in (("int8", "int32", "TOP/s"), ("float16", "float32", "TFLOP/s"),
                                 ("bfloat16", "float32", "TFLOP/s"), ("float32", "float32", "TFLOP/s")):
         launch = gemm((256, 256, 256), (128, 128, 64), element, wide)
         line = launch.summary().splitlines()[1]
-        found = re.search(rf"([\d.]+) {said}, (\d+) % of the {element} peak", line)
+        found = re.search(rf"([\d.]+) {report}, (\d+) % of the {element} peak", line)
         assert found is not None, line
         rate = 2 * 256**3 / launch.time_us / 1e6
         kind = {"int8": "i8", "float16": "f16", "bfloat16": "bf16", "float32": "f32"}[element]

@@ -171,11 +171,11 @@ def test_what_lies_around_the_blocks_is_of_the_cores_that_take_part(name: str) -
 
 @pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product", "blocks that wait for each other"])
 def test_only_barriers_take_the_time_of_a_barrier(name: str) -> None:
-    said = {str(stretch.reason).split(" line")[0] for part in profile(name).parts for block in part.blocks
+    report = {str(stretch.reason).split(" line")[0] for part in profile(name).parts for block in part.blocks
             for stretch in block.path if stretch.reason.kind == "barrier"}
-    assert said
-    assert all(reason.endswith(" pipe_barrier") for reason in said)
-    assert ("barrier AIV V pipe_barrier" in said) == (name == "mixed")  # between the exponential and the cast
+    assert report
+    assert all(reason.endswith(" pipe_barrier") for reason in report)
+    assert ("barrier AIV V pipe_barrier" in report) == (name == "mixed")  # between the exponential and the cast
 
 
 @pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product"])

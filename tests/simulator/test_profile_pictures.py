@@ -1,4 +1,5 @@
-"""Pictures of a profile: each alone, with what is in the profile; memory with L0A and L0B, which products fill themselves."""
+"""Pictures of a profile: each is self-contained and has the profile's figures; memory includes L0A and L0B, which products
+fill."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ def profiled() -> Profile:
 
 @cache
 def cold() -> Profile:
-    """The same where L2 holds nothing when it begins, so that something comes from HBM."""
+    """Returns the profile with an empty L2, so that data is loaded from HBM."""
     launch = profiled().launch
     assert isinstance(launch, Launch)
     return launch.retimed(l2_state="cold").profile()
 
 
 @pytest.mark.parametrize("kind", ["timeline", "memory", "traffic", "roofline", "parts"])
-def test_each_picture_stands_alone(kind: str) -> None:
+def test_each_picture_is_self_contained(kind: str) -> None:
     drawn = cold().picture(kind)
     root = ElementTree.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -142,7 +143,8 @@ def test_a_bar_of_the_timeline_is_where_its_times_are() -> None:
 
 
 def strips(drawn: str) -> dict[str, list[tuple[float, float]]]:
-    """By title of each strip where it changes, from left to right, and how high it is from there on, in units."""
+    """Returns, by the title of each strip, the positions at which it changes, from left to right, and its new heights, in
+    units."""
     found = {}
     for title, path in re.findall(r'<text x="[\d.]+" y="[\d.]+">([^<]*)</text><path class="area" d="([^"]*)"/>', drawn):
         head, *_ = re.findall(r"^M[\d.]+ ([\d.]+)", path)
@@ -209,9 +211,9 @@ def test_parts_of_a_time_lie_side_by_side_in_proportion() -> None:
              re.findall(r'<rect x="([\d.]+)" y="2" width="([\d.]+)"[^>]*><title>[^<]*?, ([\d.]+) us</title>', drawn)]
     total = sum(us for _, _, us in parts)
     assert total == pytest.approx(profiled().time_us, rel=0.01)
-    behind = 0.0
+    position = 0.0
     for x, width, us in parts:
-        assert x == pytest.approx(behind, abs=0.2)
+        assert x == pytest.approx(position, abs=0.2)
         assert width == pytest.approx(RIGHT * us / total, abs=1.0)
-        behind = x + width
-    assert behind == pytest.approx(RIGHT, abs=0.5)
+        position = x + width
+    assert position == pytest.approx(RIGHT, abs=0.5)

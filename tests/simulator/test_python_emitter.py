@@ -17,7 +17,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.target import chip
 
 N = f"memref<8xi32, {texts.GM}>"
-# adds to N[7] what loops and branches come by, whose bounds are numbers of the kernel or of memory
+# adds to N[7] in loops and branches, whose bounds are arguments of the kernel or loaded numbers
 BODY = f"""\
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

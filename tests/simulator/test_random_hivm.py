@@ -1,4 +1,5 @@
-"""Random legal HIVM: what it says, what its text says, and what the passes make of it without addresses are one.
+"""Random legal HIVM: the module, its printed and parsed text, and the module that the passes make without addresses are
+equivalent.
 
 A module is a straight line of vector work, with loops, over a few buffers; the reference computes it with NumPy.
 """

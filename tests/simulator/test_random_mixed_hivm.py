@@ -1,7 +1,7 @@
-"""Random legal HIVM of both cores: products, hand-overs, moves, vector work, loops and branches with carried numbers.
+"""Random legal HIVM of both cores: products, transfers, moves, vector work, loops and branches with carried numbers.
 
-What is run is the module with the addresses, flags and waits that the passes give it, and so is what is written and read back:
-equal bytes and equal cycles, and the numbers that NumPy computes. ``TILELANG_RANDOM_MODULES=400`` draws so many.
+The passes add addresses, flags and waits. The module, and its printed and parsed text, are run: they have equal bytes and equal
+cycles, and the values of NumPy. ``TILELANG_RANDOM_MODULES=400`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 ROWS, BLOCKS = 32, 2
-"""Rows of a block's tile, of which each Vector core takes half; blocks."""
+"""Rows of a block's tile, half of them for each Vector core; number of blocks."""
 BINARY = {"vadd": np.add, "vsub": np.subtract, "vmul": np.multiply, "vmax": np.maximum, "vmin": np.minimum}
 UNARY = {"vabs": np.abs, "vrelu": lambda a: np.maximum(a, 0)}
 TILES = st.integers(0, 1)
@@ -64,9 +64,9 @@ class Writer:
         self.count += 1
         return f"%v{self.count}"
 
-    def op(self, name: str, ins: list[tuple[str, str]], out: tuple[str, str], behind: str = "", attributes: str = "") -> None:
+    def op(self, name: str, ins: list[tuple[str, str]], out: tuple[str, str], suffix: str = "", attributes: str = "") -> None:
         operands = f"ins({', '.join(value for value, _ in ins)} : {', '.join(type_ for _, type_ in ins)})"
-        self.lines.append(f"hivm.hir.{name} {attributes} {operands} outs({out[0]} : {out[1]}) {behind}")
+        self.lines.append(f"hivm.hir.{name} {attributes} {operands} outs({out[0]} : {out[1]}) {suffix}")
 
     def part(self, source: str, source_type: str, offset: str, rows: int, columns: int, stride: int, element: str,
              space: str = "gm") -> tuple[str, str]:
@@ -188,7 +188,7 @@ class Writer:
 
 
 class Reader:
-    """What the module computes, of all blocks at once."""
+    """A reference that computes the module for all blocks at once."""
 
     def __init__(self, a: Any, b: Any, d: Any, filled: int) -> None:
         self.products = a.astype(np.float32) @ b.astype(np.float32)

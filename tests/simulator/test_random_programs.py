@@ -1,6 +1,6 @@
-"""Random scalar programs: the generated code against a direct reading of the IR.
+"""Random scalar programs: the generated code compared with direct interpretation of the IR.
 
-What moves out of loops and branches, what is shared and what is folded must not change a value.
+Hoisting, common subexpression elimination and folding must not change a value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Places in GM of blocks that did the same: sums of parts that they have in common are the places themselves."""
+"""Addresses in GM of blocks with equal ops, stored as sums of a common part and a part for each block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCKS = np.array([3, 4, 7, 11], np.int64)
 
 
 def of_blocks(*makers: object) -> tuple[BatchedOffsets, np.ndarray]:
-    """Places that follow from the block's number, and the same computed for each block by itself."""
+    """Returns addresses as functions of the block's number, and the same computed for each block separately."""
     blocks = BlockBatch(BLOCKS)
     places = [maker(blocks.number) if callable(maker) else maker for maker in makers]
     rows = [[maker(int(number)) if callable(maker) else maker for maker in makers] for number in BLOCKS]
@@ -36,14 +36,14 @@ def shared() -> tuple[BatchedOffsets, np.ndarray]:
 
 def test_each_block_has_its_own_places(shared: tuple[BatchedOffsets, np.ndarray]) -> None:
     places, expected = shared
-    assert places.kinds == 3  # 64 b, -8 b, and what all have
+    assert places.kinds == 3  # 64 b, -8 b, and the common part
     for block, row in enumerate(expected):
         mine = OffsetsOfBlock(places, block)
         assert len(mine) == len(row)
         assert list(mine) == [mine[place] for place in range(len(mine))] == row.tolist()
         assert mine[1:4] == row[1:4].tolist()
         assert np.array_equal(np.asarray(mine), row)
-        again = pickle.loads(pickle.dumps(mine))  # without what the blocks have in common
+        again = pickle.loads(pickle.dumps(mine))  # without the common part of the blocks
         assert not isinstance(again, OffsetsOfBlock)
         assert list(again) == row.tolist()
 

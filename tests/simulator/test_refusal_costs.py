@@ -1,4 +1,4 @@
-"""What a refusal costs at most: beside what is won where it is not refused, on a chip with more room."""
+"""The upper bound of a refusal's cost, compared with the gain on a chip with more memory, where it is not refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def loaded(turns: int, stages: int = 2) -> Any:
-    """A loop whose tile has room for one slot of two, and so much work on it."""
+    """A loop whose tile has room for one slot of two, with ``work`` operations on it."""
     @T.prim_func
     def main(X: T.Tensor((8, 112, 256), "float32"), Y: T.Tensor((8, 112, 256), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -49,8 +49,8 @@ def loaded(turns: int, stages: int = 2) -> Any:
 
 def of_one_slot(kernel: Any) -> Any:
     page = kernel.explain()
-    (said,) = (one for one in page.refused if one.about == "multi-buffer")
-    return page.costs[said]
+    (message,) = (one for one in page.refused if one.about == "multi-buffer")
+    return page.costs[message]
 
 
 @pytest.mark.parametrize("turns", [1, 3])
@@ -75,7 +75,7 @@ def test_where_another_pipe_bounds_it_costs_nothing_and_no_edit_is_shown(roomy: 
     shown = str(page).splitlines()
     (row,) = (row for row, line in enumerate(shown) if line.startswith("  multi-buffer  line ") and "one slot instead" in line)
     assert shown[row + 1] == f"    {cost}" and row + 2 == len(shown)
-    assert page.sections["refused"][1].startswith("  to have it: shrink the tiles")  # what is data stays
+    assert page.sections["refused"][1].startswith("  to have it: shrink the tiles")  # the data of the refusal stay
 
 
 def test_what_is_carried_costs_the_bytes_that_others_miss() -> None:
@@ -96,14 +96,14 @@ def test_what_is_carried_costs_the_bytes_that_others_miss() -> None:
         return tilelang.compile(main, target="npuir")
 
     free, dear = carrying(16).explain(), carrying(112).explain()
-    (one,) = (said for said in free.refused if said.about == "sink-buffers")
+    (one,) = (message for message in free.refused if message.about == "sink-buffers")
     assert free.costs[one].nothing and free.costs[one].after == free.costs[one].before
-    (other,) = (said for said in dear.refused if said.about == "sink-buffers")
+    (other,) = (message for message in dear.refused if message.about == "sink-buffers")
     assert dear.costs[other].after == min(cost.after for cost in dear.costs.values()) < dear.costs[other].before
 
 
 def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win() -> None:
-    """Beside it, the kernel in which the load stands before the loop."""
+    """Compared with the kernel in which the load is before the loop."""
     def scaled(*, inside: bool) -> Any:
         @T.prim_func
         def main(X: T.Tensor((16, 512), "float32"), W: T.Tensor((64, 512), "float32"), Y: T.Tensor((16, 512), "float32")):
@@ -125,8 +125,8 @@ def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win(
 
     kernel = tilelang.compile(scaled(inside=True), target="npuir")
     page = kernel.explain()
-    (said,) = (one for one in page.refused if one.about == "hoist-loads")
-    cost, better = page.costs[said], tilelang.compile(scaled(inside=False), target="npuir").trace().time_us
+    (message,) = (one for one in page.refused if one.about == "hoist-loads")
+    cost, better = page.costs[message], tilelang.compile(scaled(inside=False), target="npuir").trace().time_us
     assert cost.before == kernel.trace().time_us > 2 * better
     assert cost.after <= better == pytest.approx(cost.after, rel=0.3)  # which loads once
     assert str(cost).startswith("costs at most ")

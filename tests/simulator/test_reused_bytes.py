@@ -20,7 +20,7 @@ ROWS, N = 8, 64
 
 
 def shared(loaded: int, summed: int, dtype: str, *, first: bool = True, own: bool = True) -> Any:
-    """The sum of a tile that lies where another one was before, and of which the first columns are loaded."""
+    """The sum of a tile in the bytes of an earlier one; only its first columns are loaded."""
 
     @T.prim_func
     def main(X: T.Tensor((ROWS, N), dtype), Y: T.Tensor((ROWS, N), dtype), S: T.Tensor((ROWS, 1), dtype)):
@@ -65,14 +65,14 @@ def test_a_sum_over_more_than_was_loaded(dtype: str, loaded: int, summed: int, f
         assert f"{ROWS * size} bytes of S depend on them" in text
 
 
-def test_bytes_that_nothing_wrote_are_told_as_such() -> None:
-    with pytest.warns(tilelang.TileWarning, match="S221"):  # what was left is NaN here, and is told without a sanitizer
+def test_uninitialised_bytes_are_reported_as_such() -> None:
+    with pytest.warns(tilelang.TileWarning, match="S221"):  # the old contents are NaN here: reported without a sanitizer
         (hazard,) = hazards(shared(48, N, "float32", first=False), "float32")
     assert hazard.code == "S221"
 
 
 def test_one_buffer_under_another_name_is_meant() -> None:
-    """No byte of it is its own."""
+    """All its bytes belong to the other buffer."""
     assert hazards(shared(48, N, "float32", own=False), "float32") == []
 
 
@@ -95,7 +95,7 @@ def test_nothing_comes_of_it() -> None:
 
 
 def last_tile(between: str, reduced: str) -> Any:
-    """Two tiles of a tensor's rows, the second of which is loaded in part."""
+    """Two tiles of a tensor's rows; the second is loaded in part."""
     @T.prim_func
     def main(A: T.Tensor((8, 114), "float32"), S: T.Tensor((8, 2), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
@@ -197,7 +197,7 @@ def unwritten(kind: str) -> Any:
 
 @pytest.mark.parametrize("planning", [True, False])
 @pytest.mark.parametrize("kind", ["read", "element", "named alike", "of use later", "in every turn"])
-def test_a_tile_that_nothing_wrote_is_told_of_wherever_it_lies(kind: str, planning: bool) -> None:
+def test_an_uninitialised_tile_is_reported_at_every_address(kind: str, planning: bool) -> None:
     kernel = tilelang.compile(unwritten(kind), target="ascendc", pass_configs={
         "tl.ascend_auto_sync": True, "tl.ascend_memory_planning": planning})
     x, y = (np.ones(parameter.shape, np.int32) for parameter in kernel.params)
@@ -221,8 +221,8 @@ IN_ORDER = "hivm.hir.pipe_barrier[<PIPE_ALL>]"
 
 
 def given(body: list[str], places: dict[str, str | tuple[str, ...]]) -> str:
-    """HIVM with buffers at addresses; several are slots that iterations take in turn. A statement is ``load x``, ``store x N``,
-    ``exp x y``, or a line of HIVM."""
+    """Returns HIVM with buffers at addresses; a buffer with several addresses has slots. A statement is ``load x``, ``store x
+    N``, ``exp x y``, or a line of HIVM."""
     lines = []
     for name, at in places.items():
         slots = at if isinstance(at, tuple) else (at,)
@@ -278,13 +278,13 @@ LIVE_TOGETHER: dict[str, tuple[list[str], dict[str, str | tuple[str, ...]], tupl
                 "%even = arith.cmpi eq, %r, %c0 : index", f"%b = arith.select %even, %b_0, %b_1 : {UB}", "load b", "exp b b",
                 "store b Y", "}", "store a Z"], {"a": "4096", "b": ("0", "4096")}, ("a", "b overwrote them", 4096, 6144)),
 }
-"""What is done, the addresses, and what is told: the buffer, what happened to it, and the bytes."""
+"""The statements, the addresses, and the expected report: the buffer, its history, and the bytes."""
 
 
 @pytest.mark.parametrize("case", LIVE_TOGETHER)
 @pytest.mark.parametrize("named", [True, False])
 def test_two_buffers_that_need_the_same_bytes(case: str, named: bool) -> None:
-    """All bytes of the buffer are another one's, and it was taken for a second name of the bytes."""
+    """All bytes of the buffer belong to another one, so that it is regarded as an alias."""
     body, places, (buffer, what, start, end) = LIVE_TOGETHER[case]
     text = given(body, places)
     if not named:
@@ -309,9 +309,9 @@ def test_two_buffers_that_need_the_same_bytes(case: str, named: bool) -> None:
     (["load a", "load b", "exp c c", "exp d d", "store a Y", "store b Z"], {"a": "0", "b": "2048", "c": "0", "d": "2048"}),
     # in place
     (["load a", "exp a b", "store b Y", "load a", "store a Z"], {"a": "0", "b": "0"}),
-    # nothing comes of what was overwritten
+    # overwritten values have no effect
     (["load a", "load b", "exp a c", "store b Y"], {"a": "0", "b": "0", "c": "4096"}),
-    # slots of one buffer under names of their own
+    # slots of one buffer with different names
     (["load b_0", "load b_1", "scf.for %i = %c0 to %c4 step %c1 {", "%r = arith.remui %i, %c2 : index",
       "%even = arith.cmpi eq, %r, %c0 : index", f"%b = arith.select %even, %b_0, %b_1 : {UB}", "exp b b", "load b", "}",
       "store b_0 Y", "store b_1 Z"], {"b": ("0", "4096")}),

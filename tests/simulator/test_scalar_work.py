@@ -1,4 +1,4 @@
-"""What the scalar unit does for a loop: what a compiler hoists is paid ahead of it, an even step is one addition."""
+"""The cost of scalar instructions of a loop: hoisted values cost once before the loop, a constant step is one addition."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_even_step_is_one_addition_however_it_is_written(lines: list[str], mo
 
 
 def test_what_does_not_change_in_a_loop_is_computed_ahead_of_it() -> None:
-    """The place of a row of the outer loop, and a remainder of it, cost the inner one nothing."""
+    """The address of a row of the outer loop, and a remainder of it, do not cost anything in the inner loop."""
     lines = [*ROW, "%r = arith.remui %i, %c5 : index", "%b = arith.addi %a, %r : index", *load_at("%b")]
     assert instructions(lines, around=4) == LOOP
     in_outer = (scalar_cycles(lines, FEW, 40) - scalar_cycles(lines, FEW, 20)) / 20 - FEW * (2 + 2 * LOOP)
@@ -75,7 +75,7 @@ def test_what_does_not_change_in_a_loop_is_computed_ahead_of_it() -> None:
     assert in_outer - without == 2 * 4  # the row, the remainder, their sum and the address
 
 
-def test_a_loop_inside_a_loop_pays_once_for_what_stands_ahead_of_it() -> None:
+def test_code_before_an_inner_loop_costs_once_for_each_outer_iteration() -> None:
     """Not once in each of its iterations: the more of these there are, the more that would be."""
     wide, narrow = (scalar_cycles(load_at("%j"), trips, 20) for trips in (MORE, FEW))
     assert wide - narrow == 20 * (MORE - FEW) * (2 + 2 * (LOOP + 1))

@@ -126,7 +126,7 @@ def test_what_is_left_of_a_division_by_zero_is_an_error(op: str) -> None:
 
 
 def test_a_division_that_does_not_run_does_not_fail() -> None:
-    """What may fail is not moved out of a branch or of a loop that may not run."""
+    """An operation that may fail is not moved out of a branch, or of a loop that may not run."""
     body = """    %c0 = arith.constant 0 : i32
     %one = arith.constant 1 : index
     %n = arith.index_cast %b : i32 to index
@@ -254,7 +254,7 @@ def test_who_and_where() -> None:
 
 
 def test_invariant_arithmetic_runs_once() -> None:
-    """What depends on arguments only is computed at the launch, on the block once, and not in the loop."""
+    """Values that depend on arguments only are computed once per launch, values that depend on the block once per block."""
     source = Program(parse_module(texts.gemm(256, 256, 256))).source()
     loop = source[source.index("for i"):]
     assert "bid" not in loop

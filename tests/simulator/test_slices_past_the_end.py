@@ -1,4 +1,4 @@
-"""A slice that ends past its buffer is valid, as LLVM 19 has it; the run and the check find what reads or writes there."""
+"""A slice that ends past its buffer is valid, as in LLVM 19; the run and the check report accesses past the end."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_what_lies_past_the_end_is_found(space: str, start: float, size: float, 
     file = tmp_path / "kernel.mlir"
     file.write_text(text)
     assert main([command, str(file)]) == 1
-    said = capsys.readouterr()
-    assert "error[T502]" in said.err + said.out
-    assert "kernel.mlir:8:" in said.err + said.out
+    output = capsys.readouterr()
+    assert "error[T502]" in output.err + output.out
+    assert "kernel.mlir:8:" in output.err + output.out
 
 
 def test_what_ends_in_time_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The check without data says of whole kernels, and of kernels that lack a wait or a set, what a run with data says."""
+"""The static check has the findings of a run with data, for whole kernels, and for kernels without a wait or a set."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MUTANTS = 5
 """Ops that are taken out of each kernel, one at a time; benchmarks/mutation.py takes more."""
 
 
-def told(program: Program, arguments: list[Any], blocks: int) -> set[object]:
-    """What a run with data finds: hazards, or the code of the error that ends it."""
+def reported(program: Program, arguments: list[Any], blocks: int) -> set[object]:
+    """Returns the findings of a run with data: hazards, or the code of the error that ends it."""
     try:
         return {hazard.key for hazard in Launch(program.run(copies(arguments), blocks=blocks)).hazards}
     except TileError as error:
@@ -29,7 +29,8 @@ def told(program: Program, arguments: list[Any], blocks: int) -> set[object]:
 
 
 def checked(program: Program, arguments: list[Any], blocks: int) -> set[object]:
-    """What the check finds; it gets integers, because some are places, and zeros for all else."""
+    """Returns the findings of the static check; integer arguments are passed, since some are indices, and zeros for all
+    others."""
     blank = [value if not isinstance(value, np.ndarray) or value.dtype.kind in "iu" else np.zeros_like(value)
              for value in arguments]
     done = check(program, blank, blocks)
@@ -41,14 +42,14 @@ def test_the_check_says_what_a_run_says(script: Path) -> None:
     first = captured(script)[0]
     lines = first.text.split("\n")
     program, blocks = first.launch.recorded.program, first.launch.blocks
-    assert checked(program, first.before, blocks) == told(program, first.before, blocks) == set()
+    assert checked(program, first.before, blocks) == reported(program, first.before, blocks) == set()
     if not program.global_sync:
         blocks = min(blocks, 2)
     places = [number for number, line in enumerate(lines) if SYNC.search(line)]
     found = 0
     for place in places[::max(1, len(places) // MUTANTS)]:
         program = Program(parse_module("\n".join(lines[:place] + lines[place + 1:])))
-        wrong = told(program, first.before, blocks)
+        wrong = reported(program, first.before, blocks)
         assert checked(program, first.before, blocks) == wrong, lines[place]
         found += bool(wrong)
     assert found, "no op that was taken out was missed"

@@ -1,4 +1,4 @@
-"""The check without data: what it finds, what it leaves open and says so, and that it never computes."""
+"""The static check: its findings, the cases that it reports as undecided, and that it never computes values."""
 
 from __future__ import annotations
 
@@ -159,7 +159,8 @@ def test_both_ways_of_a_branch_are_looked_at(both: bool, codes: set[str]) -> Non
 
 
 def test_iterations_that_go_different_ways() -> None:
-    """A barrier in each iteration, in front or behind: one is missing between iterations that differ."""
+    """A barrier in each iteration, at its beginning or at its end: it is missing between iterations that take different
+    branches."""
 
     @T.prim_func
     def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
@@ -240,8 +241,8 @@ def test_where_blocks_write_is_data(rows: list[int]) -> None:
     arrays = np.array(rows, np.int32), np.zeros((2, N), np.float32), np.zeros((8, N), np.float32)
     done = checked(main, *arrays, pass_configs=AUTO)
     assert [hazard.code for hazard in done.hazards] == (["S203"] if rows == [4, 4] else [])
-    said = any("not decided: whether blocks overlap in B depends on data" in note for note in done.notes)
-    assert said == (rows == [0, 0])
+    report = any("not decided: whether blocks overlap in B depends on data" in note for note in done.notes)
+    assert report == (rows == [0, 0])
 
 
 def test_numbers_that_go_through_the_cores_own_storage() -> None:
@@ -286,7 +287,7 @@ def test_of_many_blocks_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_trace_is_what_a_run_records(rng: np.random.Generator) -> None:
-    """Op for op, place for place."""
+    """All ops and addresses are equal."""
     kernel = tilelang.compile(stored(by_block=True), target="ascendc", pass_configs=AUTO)
     arrays = [rng.standard_normal(N).astype(np.float32) for _ in range(2)]
     program: Program = kernel.program

@@ -1,7 +1,7 @@
-"""Modules with one thing wrong: a run on data with the sanitizer and the check without data say the same of each.
+"""Modules with one error: a run with the sanitizer and the static check have the same findings.
 
-A mutant has another address space, core, event, constant, operand, op or order. ``TILELANG_MUTANTS=100`` makes so many of each
-example and of as many random modules.
+A mutant has another address space, core, event, constant, operand, op or order. ``TILELANG_MUTANTS=100`` sets the number of
+mutants of each example, and the number of random modules.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _said(work: Callable[[Program, list[Any]], set[object]], text: str, *, blank
 
 
 def verdicts(text: str) -> tuple[set[object], set[object]]:
-    """What a run says of a module, and what the check says."""
+    """Returns the findings of a run of a module, and of the check."""
     blocks = blocks_of(text)
 
     def run(program: Program, args: list[Any]) -> set[object]:
@@ -86,8 +86,8 @@ def test_a_run_and_a_check_say_the_same_of_a_mutant(name: str) -> None:
     assert wrong, "no mutant is wrong"
 
 
-def test_what_is_behind_a_wait_that_never_ends_is_not_found_by_the_check() -> None:
-    """The run hangs at the wait; the check told of a store out of bounds that no core comes to."""
+def test_code_after_a_wait_that_never_ends_is_not_checked() -> None:
+    """The run hangs at the wait; a store out of bounds after it, which no core reaches, is not reported."""
     gm, part = "memref<64xf32, #hivm.address_space<gm>>", "memref<64xf32, strided<[1], offset: ?>, #hivm.address_space<gm>>"
     ub = "memref<64xf32, #hivm.address_space<ub>>"
     head = ("attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = "

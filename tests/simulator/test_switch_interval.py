@@ -1,5 +1,4 @@
-"""The interpreter's switch interval: short while several threads compute a launch, and what it was when the last one has ended.
-"""
+"""The interpreter's switch interval: short while several threads compute a launch, and restored when the last launch ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags, hang and hazards: every line of synchronisation is needed, and what is missing is named."""
+"""Flags, deadlocks and hazards: every line of synchronisation is needed, and a missing one is reported."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_too_many_outstanding_sets_overflow_the_counter() -> None:
         assert any(hazard.memory == "GM" for hazard in launch.hazards)  # more credits than slots: the ring is overwritten
         return {hazard.missing for hazard in launch.hazards if hazard.kind == "flag"}
 
-    assert faults(14) == set()  # 15 in all: what the counter holds
+    assert faults(14) == set()  # 15 in all: the maximum of the counter
     assert faults(15) == {"flag 1 has more sets outstanding than it can count"}
 
 
@@ -179,7 +179,7 @@ def test_the_wait_may_stand_before_its_set_on_another_pipe() -> None:
 
 
 def test_a_set_that_was_held_back_is_raised_once() -> None:
-    """What a held pipe raises when it goes on frees another held pipe, and stands once in the order."""
+    """A set by a pipe that was blocked wakes another blocked pipe, and occurs once in the order."""
     body = "\n".join([texts.flags("wait", "MTE2", "M", 0), texts.flags("set", "M", "MTE3", 0),
                       texts.flags("wait", "M", "MTE3", 0), texts.flags("set", "MTE3", "MTE1", 0),
                       texts.flags("wait", "MTE3", "MTE1", 0), texts.flags("set", "MTE2", "M", 0)])
@@ -210,7 +210,7 @@ def test_interleaved_rows_are_apart() -> None:
 
 
 def test_the_two_vector_cores_of_a_block_meet() -> None:
-    """FFTS mode 1: each stores its number, both meet, each reads the other's."""
+    """FFTS mode 1: each core stores its number, both synchronise, each reads the other's number."""
     kind = f"memref<?x2xi64, {texts.GM}>"
     mode = "sync_instr_mode = <INTER_SUBBLOCK_SYNCHRONIZATION>"
     body = f"""    %one = arith.constant 1 : index
@@ -233,7 +233,7 @@ def test_the_two_vector_cores_of_a_block_meet() -> None:
     assert b.tolist() == [[11, 10]] * 3
 
 
-def test_what_stands_nearly_right_is_said() -> None:
+def test_a_nearly_matching_set_is_reported() -> None:
     """The wait is for another event than the one that is set."""
     lines = ADD.splitlines()
     setter = next(n for n, line in enumerate(lines) if "set_flag[<PIPE_MTE2>, <PIPE_V>" in line)
@@ -254,13 +254,13 @@ def test_two_stores_of_one_pipe_to_the_same_bytes_need_a_barrier() -> None:
 
 
 def flags_only(*lines: str) -> str:
-    """A Vector kernel of ``set MTE2 V 0`` and ``wait MTE2 V 0``; the first stands at line 3."""
+    """A Vector kernel of ``set MTE2 V 0`` and ``wait MTE2 V 0``; the first is at line 3."""
     words = [line.split() for line in lines]
     return texts.module(texts.kernel("AIV", [], "\n".join(texts.flags(*names, int(event)) for *names, event in words)))
 
 
-def test_a_second_set_behind_the_wait_for_the_first_is_no_fault() -> None:
-    """As the program is written the event is set twice in a row; but MTE2 goes on only when V has waited for the first."""
+def test_a_second_set_after_the_wait_for_the_first_is_valid() -> None:
+    """In program order the event is set twice in a row, but MTE2 continues only when V has waited for the first set."""
     text = flags_only("set MTE2 V 0", "wait V MTE2 1", "set MTE2 V 0", "wait MTE2 V 0", "set V MTE2 1", "wait MTE2 V 0")
     assert simulate(parse_module(text), [], blocks=1, hazards=True).hazards == []
     unordered = flags_only("set MTE2 V 0", "set MTE2 V 0", "wait MTE2 V 0", "wait MTE2 V 0")

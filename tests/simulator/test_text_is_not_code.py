@@ -29,7 +29,7 @@ def _exponential(rows: int) -> Any:
 
 
 def _escaped(text: str) -> str:
-    """A name of the IR that stands for any text, see ``dialects/text/names.py``."""
+    """Returns a name of the IR that encodes any text, see ``dialects/text/names.py``."""
     return "".join(one if one.isalnum() or one == "_" else f"${ord(one):x}." for one in text)
 
 

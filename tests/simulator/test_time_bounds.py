@@ -1,6 +1,6 @@
-"""No kernel beats what the tables of its chip say that each unit can do, and no faster unit makes one slower.
+"""No kernel exceeds the rates of the chip's tables for each unit, and a faster unit never makes a kernel slower.
 
-``TILELANG_RANDOM_TIMES=200`` draws so many kernels.
+``TILELANG_RANDOM_TIMES=200`` sets the number of kernels.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def product(m: int, n: int, k: int, tile_m: int, tile_n: int, tile_k: int, stage
 
 @tilelang.jit(target="npuir")
 def sums(blocks: int, columns: int, places: int, chip: str) -> Any:
-    """Blocks add tiles to as many places as there are."""
+    """Blocks add tiles to ``places`` different addresses."""
     @T.prim_func
     def sums(X: T.Tensor((blocks, columns), "float32"), Y: T.Tensor((places, columns), "float32")):
         with T.Kernel(blocks, is_npu=True) as (block, _):
@@ -101,7 +101,7 @@ def fastest(path: Path) -> float:
 
 
 def least(launch: Launch) -> dict[str, float]:
-    """Cycles that each unit needs for what it does, by the chip's tables, over all cores and blocks."""
+    """Returns the cycles that each unit needs for its work, by the chip's tables, over all cores and blocks."""
     chip, found = launch.chip, defaultdict[str, float](float)
     for run in launch.recorded.blocks:
         for stream, (index, _) in zip(run.streams, launch.recorded.program.lanes, strict=True):
@@ -113,7 +113,7 @@ def least(launch: Launch) -> dict[str, float]:
                         continue
                     pipe, core = PIPES[step.pipe], function.records[step.op].core
                     if pipe == "V":
-                        found["V"] += count * step.cost.nbytes / REPEAT / 2  # of 32 bits made of 16, a repeat has 512
+                        found["V"] += count * step.cost.nbytes / REPEAT / 2  # 16 to 32 bits: 512 in a repeat
                     elif pipe == "M":
                         found["M"] += count * step.cost.nbytes / (2 * chip.cube.m**2 * max(chip.cube.k_step.values()))
                     elif pipe != "S":
@@ -123,7 +123,7 @@ def least(launch: Launch) -> dict[str, float]:
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_no_unit_does_more_than_its_tables_say(seed: int) -> None:
-    """Of the units of all cores together: each needs its cycles, and there are so many of it."""
+    """The sum over the units of all cores: the time is at least the needed cycles divided by the number of units."""
     launch, _ = drawn(seed)
     mixed = len(launch.busy_cycles) > 1
     for pipe, cycles in least(launch).items():
@@ -133,7 +133,7 @@ def test_no_unit_does_more_than_its_tables_say(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_memory_gives_no_more_than_it_has(seed: int) -> None:
-    """Neither HBM, nor L2 with all that it reads and writes, nor a line that blocks add to one behind the other."""
+    """HBM, L2 with its reads and writes, and a line to which blocks add in turn do not exceed their rates."""
     launch, in_a_line = drawn(seed)
     seconds = launch.cycles / launch.chip.clock
     traffic = launch.chip.traffic

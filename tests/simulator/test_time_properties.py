@@ -1,4 +1,4 @@
-"""What holds of modelled times whatever the kernel: no bound of the hardware is beaten, and no better chip is slower."""
+"""Properties of modelled times for every kernel: no bound of the hardware is exceeded, and no better chip is slower."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_no_better_chip_is_slower(name: str, what: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_bound_of_the_hardware_is_beaten(name: str) -> None:
-    """Not the peak of the Cube cores, not what HBM can bring of what is read, not what L2 can serve."""
+    """The bounds are the peak of the Cube cores, the bandwidth of HBM, and that of L2."""
     one = launch(name).retimed(l2_state="cold")
     seconds = one.cycles / one.chip.clock
     moved = one.moved
@@ -109,8 +109,8 @@ NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py")) if os.environ.get("T
 
 @cache
 def traced(name: str) -> tuple[Launch, ...]:
-    """The launches of an example's kernel of its first shape, with the compiler's flags and waits; without values, but where
-    these decide what it does."""
+    """Returns the launches of an example's kernel for its first shape, with the compiler's flags and waits; without values,
+    unless the control flow depends on them."""
     module: Any = importlib.import_module(name)
     kernel = next(value for value in vars(module).values() if isinstance(value, Factory))(*module.SHAPES[0])
     arrays = module.inputs(*module.SHAPES[0])
@@ -134,7 +134,7 @@ def test_no_example_is_slower_on_a_better_chip(name: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_example_beats_the_hardware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the Cube cores' peak nor what L2 can serve; and no pipe works longer than the kernel takes."""
+    """The bounds are the Cube cores' peak and L2's bandwidth; and no pipe is busy for longer than the kernel takes."""
     monkeypatch.syspath_prepend(EXAMPLES)
     for one in traced(name):
         seconds = one.cycles / one.chip.clock
@@ -150,7 +150,7 @@ def test_no_example_beats_the_hardware(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def _served_by_hbm(launch: Launch) -> float:
-    """Seconds in which HBM, and nothing else, could do what it has to for a launch."""
+    """Returns the seconds that HBM alone needs for the transfers of a launch."""
     return sum(part.nbytes * launch.serves[key].hbm for key, part in launch.moved.items())
 
 
@@ -171,6 +171,6 @@ def worked_on(work: int, rows: int = 65536, columns: int = 1024, tile: int = 8, 
 
 @pytest.mark.parametrize("work", range(3, 9))
 def test_many_transfers_at_once_have_no_more_than_hbm_gives(work: int) -> None:
-    """Where V takes about as long as HBM does, more is in flight from round to round before the times change at all."""
+    """If V takes about as long as HBM, more transfers overlap from iteration to iteration before the times change."""
     for one in worked_on(work).estimate().parts:
         assert one.cycles / one.chip.clock >= 0.99 * _served_by_hbm(one)

@@ -1,4 +1,4 @@
-"""Launch, ramp, steady and tail are what the timeline shows, and sum to the time; a launch is a line, and data."""
+"""Launch, ramp, steady and tail agree with the timeline, and sum to the time; a launch as a line, and as data."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_the_parts_are_those_of_the_timeline(name: str) -> None:
             and tracks[event["pid"], event["tid"]] == launch.busiest[1]]
     assert launch.split.launch == launch.launch_us
     assert launch.split.ramp == pytest.approx(min(event["ts"] for event in work))
-    behind = max(event["ts"] + event["dur"] for event in work)
-    assert launch.split.tail == pytest.approx(max(ends) - min(behind, *ends), abs=0.003)
+    last_end = max(event["ts"] + event["dur"] for event in work)
+    assert launch.split.tail == pytest.approx(max(ends) - min(last_end, *ends), abs=0.003)
     assert sum(launch.split) == pytest.approx(launch.time_us)
     assert min(launch.split) >= 0
 
@@ -81,7 +81,7 @@ def test_a_last_wave_of_few_blocks_is_the_tail() -> None:
     assert full.split.tail < 0.3 * full.time_us / 2
     assert more.split.tail == pytest.approx(more.time_us - more.launch_us - full.time_us + full.launch_us, rel=0.5)
     each = full.groups[0].timing.cycles
-    first, last = 2 * each, usual.cores * usual.dispatch_cycles + each  # its second block is the 48th behind the first wave
+    first, last = 2 * each, usual.cores * usual.dispatch_cycles + each  # its second block is the 48th after the first wave
     assert last > first
     assert usual.split.tail >= usual.chip.microseconds(last - first)
 
@@ -140,7 +140,7 @@ def test_bandwidth_of_vector_kernels_was_nowhere(l2_state: Literal["warm", "cold
     each = 16 * 480 * 2048 * 4
     gm = launch.to_dict()["gm"]
     assert gm["bytes"] == 2 * each and gm["bytes_per_second"] == pytest.approx(2 * each / launch.time_us * 1e6)
-    traffic = launch.chip.traffic  # 126 MB fit into L2, but for what it does not keep of the 63 that are written
+    traffic = launch.chip.traffic  # 126 MB fit into L2, except a part of the 63 MB that are written
     kept = traffic.dirty
     assert kept < each < 2 * each < launch.chip.l2
     if l2_state == "warm":

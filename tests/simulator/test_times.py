@@ -1,4 +1,4 @@
-"""Cycles against published figures (docs/hardware.md), and how they respond to what a kernel does."""
+"""Cycles compared with published figures (docs/hardware.md), and their dependence on properties of a kernel."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_add_and_its_bank_conflicts(repeats: int, second: int, cycles: float) ->
 @pytest.mark.parametrize("start", [96, 160, 8288])
 @pytest.mark.parametrize("apart", [32 * 64 * 4, 32 * 64 * 4 + 128, 32 * 64 * 4 + 1024])
 def test_bank_conflicts_depend_on_how_far_sources_are_apart(start: int, apart: int) -> None:
-    """Not on where they begin, nor on which of them comes first."""
+    """They do not depend on the absolute addresses, nor on the order of the sources."""
     def took(one: int, other: int) -> float:
         inside = f"memref<2048xf32, {texts.UB}>"
         tiles = [texts.tile(name, at, "2048", "f32") for name, at in (("a", one), ("b", other), ("c", 131072))]
@@ -76,7 +76,7 @@ def test_bank_conflicts_depend_on_how_far_sources_are_apart(start: int, apart: i
 
 
 def test_a_tile_times_itself_is_read_once() -> None:
-    """A group of banks gives a row a cycle, which both sources take where they are the same: one cycle a repeat."""
+    """A bank group serves one row in each cycle, for both sources if they are the same: one cycle a repeat."""
     one, inside = chip("910B1"), f"memref<8192xf32, {texts.UB}>"
     body = [texts.tile("a", 0, "8192", "f32"), texts.tile("b", 32768, "8192", "f32"), texts.tile("c", 65536, "8192", "f32")]
     squared = f"    hivm.hir.vmul ins(%a, %a : {inside}, {inside}) outs(%c : {inside})"
@@ -121,7 +121,7 @@ def test_long_rows_are_reduced_by_blocks() -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(2, 64), (5, 100), (8, 64), (9, 64), (64, 200)])
 @pytest.mark.parametrize("kind", ["max", "sum"])
 def test_rows_are_combined_pairwise(rows: int, columns: int, kind: str) -> None:
-    """Each pair of rows takes its repeats once, and each of the rounds, of which there are log2, the latency of one."""
+    """Each pair of rows costs its repeats once, and each of the log2 rounds costs the latency of one instruction."""
     one = chip("910B3").vector["max" if kind == "max" else "add"]
     wide, flat = f"memref<{rows}x{columns}xf32, {texts.UB}>", f"memref<1x{columns}xf32, {texts.UB}>"
     body = [texts.tile("a", 0, f"{rows}x{columns}", "f32"), texts.tile("r", 65536, f"1x{columns}", "f32"),
@@ -148,7 +148,7 @@ def test_what_is_empty_takes_a_cycle() -> None:
 
 
 def test_a_broadcast_along_rows_spreads_them_first() -> None:
-    """brcb takes eight rows a repeat; what runs several times takes so many times as long."""
+    """brcb processes eight rows a repeat; repeated instructions take proportionally longer."""
     one = chip("910B1")
     costs, place = CostModel(one), Footprint(0, (20, 64), (256, 4), 4)
     plain, spread, thrice = (costs._lanes(work, [place], 0) for work in (
@@ -211,7 +211,7 @@ def test_loads_that_l2_holds(nbytes: int, cycles: float) -> None:
 
 
 def test_two_loads_from_hbm_in_a_row() -> None:
-    """DOC Add on one core: 701 cycles for two loads of 8 KB, of which only so much is in flight at once."""
+    """DOC Add on one core: 701 cycles for two loads of 8 KB, since the number of bytes in flight is limited."""
     move = chip("910B1").moves["gm_ub"]
     first, second = (CostModel.moved(move, 8192) for _ in range(2))
     assert first.busy + second.done == pytest.approx(701, rel=0.1)
@@ -239,7 +239,7 @@ def test_loads_of_a_real_gemm() -> None:
 
 @pytest.mark.parametrize(("space", "nbytes", "cycles"), [("ca", 16384, 64), ("cb", 32768, 256)])
 def test_a_load_by_hand_holds_mte1_as_long_as_the_macro_s(space: str, nbytes: int, cycles: float) -> None:
-    """PTO-ISA's gemm_performance has its loads of L0 by hand: 46 and 50 cycles of MTE1 beside the bytes of each."""
+    """PTO-ISA's gemm_performance has explicit loads of L0: 46 and 50 cycles of MTE1 in addition to the bytes of each."""
     rows = nbytes // 128
     inside, into = (f"memref<4x{rows // 16}x16x16xf16, #hivm.address_space<{one}>>" for one in ("cbuf", space))
     symbol = "load_l0a" if space == "ca" else "load_l0b"
@@ -273,8 +273,8 @@ def gemm_cycles(text: str = GEMM, **options: Any) -> Launch:
 
 
 def test_double_buffering_pays() -> None:
-    """With all four slots waited for in turn the loads of the next step overlap the product; with a barrier they do not. What
-    is read is taken to be in L2: from HBM the loads would take longer than all the rest."""
+    """With separate waits for the four slots, the loads of the next step overlap the product; with a barrier they do not. The
+    inputs are assumed to be in L2: from HBM the loads would take longer than everything else."""
     one = chip("910B2")
     loads = one.paths["gm_l1_nd2nz"]
     warm = replace(one, paths={**one.paths, loads.name: replace(loads, move=loads.near)})
@@ -305,7 +305,7 @@ def test_gm_is_shared() -> None:
     per_block = together.groups[0].timing.cycles
     assert per_block > 1.5 * alone.cycles
     assert together.bound_by == "MTE2 (waiting for HBM)"
-    nbytes = 3 * 2 * 48 * 16384 * 48  # more than L2 holds: what is written goes to HBM
+    nbytes = 3 * 2 * 48 * 16384 * 48  # more than L2 holds: writes go to HBM
     achieved = nbytes / (together.groups[0].timing.cycles * 48 / together.chip.clock)
     assert 1.0e12 < achieved < 1.7e12  # DOC: 1.56 TB/s double buffered, reads and writes
 
@@ -317,7 +317,7 @@ def test_waves_and_launch_overhead() -> None:
     each, law = group.timing.cycles, one.chip.launch
     dispatch = law.dispatch_us * 1e-6 * one.chip.clock
     assert dispatch < each < 48 * dispatch, "the blocks are shorter than the dispatch of a wave"
-    assert two.cycles == pytest.approx(48 * dispatch + each)  # the last block is the 48th behind those that begin at once
+    assert two.cycles == pytest.approx(48 * dispatch + each)  # the last block is the 48th after those that begin at once
     assert two.core_cycles[0] == pytest.approx(2 * each)
     assert one.time_us == pytest.approx(one.chip.microseconds(one.cycles) + law.kernel_us + 47 * law.vector_core_us)
 
@@ -341,7 +341,7 @@ def test_many_short_blocks_take_as_long_as_their_dispatch(blocks: int, microseco
 
 
 def test_cores_are_started_one_by_one() -> None:
-    """An empty kernel on one core takes 2.0 to 2.2 us where it was measured (docs/accuracy.md)."""
+    """An empty kernel on one core was measured as 2.0 to 2.2 us (docs/accuracy.md)."""
     law, launches = chip("910B1").launch, [add_time(cores, 2048, 1) for cores in (1, 2, 48)]
     assert launches[0].launch_us == law.kernel_us == pytest.approx(2.1, rel=0.15)
     assert [launch.launch_us - law.kernel_us for launch in launches] == pytest.approx([0.0, law.vector_core_us,
@@ -349,7 +349,7 @@ def test_cores_are_started_one_by_one() -> None:
 
 
 def test_a_block_of_several_cores_is_dispatched_core_by_core() -> None:
-    launch = mixed("910B1", before=True, between=False, behind=True)
+    launch = mixed("910B1", before=True, between=False, after=True)
     law = launch.chip.launch
     assert [launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes] == ["AIC", "AIV"]
     assert launch.dispatch_cycles == pytest.approx(2 * law.dispatch_us * 1e-6 * launch.chip.clock)
@@ -425,7 +425,8 @@ def test_a_loop_of_scalar_instructions_takes_their_time(known: bool) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 48])
 def test_what_a_kernel_wrote_is_read_from_l2(blocks: int) -> None:
-    """A workspace is read behind its first write; a tensor changed in place comes from HBM, if no launch before has left it."""
+    """A workspace is read from L2 after its first write; a tensor changed in place is read from HBM, if no earlier launch left
+    it in L2."""
     length = 16384
     given, outside = f"memref<?xf32, {texts.GM}>", f"memref<{length}xf32, strided<[1], offset: ?>, {texts.GM}>"
     inside = f"memref<{length}xf32, {texts.UB}>"
@@ -467,7 +468,7 @@ def added(blocks: int, apart: bool) -> Launch:
 
 @pytest.mark.parametrize("blocks", [8, 48])
 def test_additions_to_one_line_wait_for_each_other(blocks: int) -> None:
-    """DOC data_copy: cores that want one line at the same time get it one after the other, in 25.8 ns each."""
+    """DOC data_copy: simultaneous requests of cores for one line are served one after the other, in 25.8 ns each."""
     apart, same = (added(blocks, apart) for apart in (True, False))
     together = apart.cycles / apart.chip.clock
     in_turn = blocks * apart.chip.traffic.same_line
@@ -483,7 +484,7 @@ def test_an_addition_in_gm_takes_l2_twice() -> None:
 
 
 def test_a_flag_to_other_cores_takes_time_of_its_pipe() -> None:
-    """However long it is on its way: each set puts off what its pipe does next until it has left the core."""
+    """Each set delays the next work of its pipe until it has left the core, independently of the flag's latency."""
     outside, inside = f"memref<2048xf32, {texts.GM}>", f"memref<2048xf32, {texts.UB}>"
     load = f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})"
     tell = "    hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = 1 ffts_base_addr = %ffts"

@@ -56,7 +56,7 @@ def test_scalar_instructions_run_ahead_of_what_they_are_for() -> None:
     assert found.busy[0][S] == found.worked[0][S] == 9
 
 
-def test_pipes_run_beside_each_other_until_one_waits() -> None:
+def test_pipes_run_concurrently_until_one_waits() -> None:
     assert times(run(MTE2, 50, 50), run(V, 20, 20)).cycles == 51
     waited = times(run(MTE2, 50, 50), (0, PipeStep(SET, MTE2, V), ()), (0, PipeStep(WAIT, V, MTE2, op=9), (1,)),
                    run(V, 20, 20))
@@ -89,16 +89,16 @@ def test_a_flag_between_cores_takes_its_way_and_its_pipe() -> None:
 
 
 @pytest.mark.parametrize(("share", "expected"), [
-    (Share(0.0, 0.0, 0.0, 0.0), (10.0, 15.0, 0.0)),  # nobody else is at work
+    (Share(0.0, 0.0, 0.0, 0.0), (10.0, 15.0, 0.0)),  # no other core is active
     (Share(1.0, 0.1, 0.0, 0.0), (12.0, 18.0, 0.0)),  # HBM is further away than L2, 2 and 3 cycles
-    (Share(0.0, 0.5, 0.0, 0.0), (50.0, 54.0, 40.0)),  # 100 bytes at half a cycle, and 4 cycles of latency behind them
+    (Share(0.0, 0.5, 0.0, 0.0), (50.0, 54.0, 40.0)),  # 100 bytes at half a cycle each, then 4 cycles of latency
     (Share(0.0, 0.5, 0.25, 0.0), (60.0, 64.0, 50.0)),  # and 40 at a quarter
     (Share(0.0, 0.5, 0.25, 15.0), (60.0, 64.0, 50.0)),  # in 4 requests, which are answered while the bytes come
     (Share(0.0, 0.0, 0.25, 20.0), (80.0, 84.0, 70.0)),  # or later than the bytes
     (Share(0.0, 0.0, 0.275, 0.0), (11.0, 15.0, 1.0)),  # one cycle longer, and 4 of latency: no later than alone
 ])
 @pytest.mark.parametrize("written", [False, True])
-def test_a_transfer_beside_others_takes_its_bytes_at_their_pace(
+def test_concurrent_transfers_share_the_bandwidth(
         share: Share, expected: tuple[float, float, float], written: bool) -> None:
     gm = GmBytes(2, written, 100, 100.0, 40.0, 4.0)
     cost = Cost(10.0, 15.0, 100, (gm,), more_busy=2.0, more_done=3.0, latency=4.0)

@@ -1,4 +1,4 @@
-"""What a trace without values tells of a launch is what a run tells; where data decide, there is none."""
+"""A trace without values gives the same launch as a run; if the control flow depends on data, there is no trace."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _with(lines: str, arguments: str = "%g: memref<64xi32, #hivm.address_space<g
 
 
 def _while(place: str, then: str, *, count: str = "%c0", first: bool = False) -> str:
-    """A loop that counts to eight, and stores at a place that it hands on: behind the counter, or as the first."""
+    """A loop that counts to eight, and stores at a loop-carried index: after the counter, or as the first carried value."""
     def both(counter: str, other: str) -> str:
         return f"{other}, {counter}" if first else f"{counter}, {other}"
 
@@ -158,7 +158,7 @@ def test_a_trace_wants_arrays_that_fit() -> None:
 
 
 def test_a_trace_fills_no_workspace_that_nothing_is_read_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run poisons it, as the machine leaves it undefined; that was a third of what timing attention takes."""
+    """A run poisons the workspace, since its contents are undefined; this was a third of the time to trace attention."""
     program = Program(parse_module(texts.scaled_product(64)))
     filled: list[frozenset[int]] = []
 

@@ -18,7 +18,7 @@ ROWS, N = 8, 64
 
 
 def added(loaded: int, stored: int, dtype: str) -> Any:
-    """Y = X + X on whole tiles, of which the first columns are loaded and stored."""
+    """Y = X + X on whole tiles, of which only the first columns are loaded and stored."""
 
     @T.prim_func
     def main(X: T.Tensor((ROWS, N), dtype), Y: T.Tensor((ROWS, stored), dtype)):
@@ -105,7 +105,7 @@ def test_an_accumulator_that_is_never_cleared() -> None:
 
 @pytest.mark.parametrize("cleared", [0, 1])
 def test_an_accumulator_that_a_turn_of_its_loop_clears(cleared: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cleared by the first turn, nothing of it is read that nothing wrote, and no block has to run again to tell."""
+    """Since the first iteration clears it, no uninitialised byte is read, and no block has to run again for the diagnosis."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 96), "float16"), C: T.Tensor((32, 32), "float32")):
@@ -123,7 +123,7 @@ def test_an_accumulator_that_a_turn_of_its_loop_clears(cleared: int, monkeypatch
     assert [read.access.name for read in find_uninitialised_reads(launch.recorded.program, launch.recorded.blocks[0].streams,
                                                                   0)] == (
         ["c"] if cleared else [])
-    assert launch.hazards == []  # the second turn forgets what the first has read
+    assert launch.hazards == []  # the second iteration overwrites the values that the first has read
     assert len(again) == 2 * cleared
 
 
@@ -145,7 +145,7 @@ def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("atomic", [True, False])
 def test_a_sum_that_is_no_number_any_more_hides_nothing(atomic: bool) -> None:
-    """What the launch left in a tensor that it adds to would have been no number whatever the bytes had held."""
+    """The result in a tensor that the launch adds to would have been NaN for all contents of the uninitialised bytes."""
 
     @T.prim_func
     def main(Y: T.Tensor((N,), "float32")):

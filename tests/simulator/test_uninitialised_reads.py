@@ -1,4 +1,4 @@
-"""Reads on chip of what nothing in the block wrote: which bytes, counted by hand."""
+"""On-chip reads of bytes that the block has not written; the expected bytes are counted by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kernel(rows: int, columns: int) -> Any:
 
 @pytest.mark.parametrize(("rows", "columns", "first", "count"), [
     (8, 32, 0, 0), (5, 32, 5 * 128, 3 * 128), (8, 16, 64, 8 * 64), (1, 8, 32, 8 * 128 - 32)])
-def test_the_first_read_of_bytes_that_nothing_wrote_is_told_with_how_many_they_are(
+def test_the_first_read_of_uninitialised_bytes_is_reported_with_their_number(
         rows: int, columns: int, first: int, count: int) -> None:
     made = kernel(rows, columns)
     made.program.run([np.ones((rows, columns), np.float32), np.zeros((8, 32), np.float32)], blocks=1)

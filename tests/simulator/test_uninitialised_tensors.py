@@ -72,7 +72,7 @@ def test_what_is_written_or_has_no_effect_is_nothing(written: int, used: bool) -
     assert [part.hazards for part in kernel.trace(a).parts] == [[], []]
 
 
-def test_a_nan_of_what_no_launch_wrote_is_told_without_a_sanitizer() -> None:
+def test_a_nan_from_an_unwritten_tensor_is_reported_without_a_sanitizer() -> None:
     a = RNG.standard_normal((5, 64)).astype(np.float32)
     with pytest.warns(tilelang.TileWarning, match="of W are read though no launch wrote them") as caught:
         assert np.isnan(partly(5, 2)(a)[2:]).all()

@@ -1,4 +1,4 @@
-"""What the sanitizer finds in kernels whose blocks wait for each other: all of them run side by side."""
+"""Findings of the sanitizer in kernels whose blocks wait for each other: all blocks run at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change would win is what it wins: a kernel compiled for a chip that has it takes what the re-timed launch says."""
+"""What-if analysis: the re-timed launch has the time of the kernel compiled for a chip with the change."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_nothing_that_is_free_costs_time(name: str) -> None:
         assert row.after <= 1.01 * row.before, row
     found = {row.change: row.after for row in one.what_if}
     (part,) = one.launch.parts
-    blocks = [0.0] * part.cores  # of each core one after the other, without a gap
+    blocks = [0.0] * part.cores  # the blocks of a core are contiguous in time
     for place, group in enumerate(part.group_of_block):
         blocks[place % part.cores] += group.timing.cycles
     assert found["no launch"] == pytest.approx(part.chip.microseconds(max(blocks)), rel=1e-6)

@@ -26,7 +26,7 @@ def test_every_number_is_what_numpy_makes_of_it(element: Any, finite: bool) -> N
 
 
 @pytest.mark.parametrize("count", [1, 1023, 1024, 4096])
-def test_rows_with_a_gap_behind_each(count: int) -> None:
+def test_rows_with_a_gap_after_each(count: int) -> None:
     numbers = np.random.default_rng(count).standard_normal((3, count)).astype(np.float16)
     room = np.full((3, count + 5), 7, np.float32)
     widen(numbers, room[:, :count])

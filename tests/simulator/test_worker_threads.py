@@ -1,4 +1,4 @@
-"""Threads that help with a launch: they work while it does, it ends behind them, and what they fail with is raised."""
+"""Worker threads of a launch: they end before the launch does, and their exceptions are raised."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_they_work_while_this_thread_does() -> None:
     assert not meet.broken
 
 
-def test_it_ends_behind_all_of_them() -> None:
+def test_it_ends_after_all_of_them() -> None:
     inside = threading.Event()
     done: list[int] = []
 

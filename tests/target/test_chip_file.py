@@ -1,4 +1,4 @@
-"""Chips that users describe: what their files change, and what is said of wrong ones."""
+"""Chips that users describe: the effect of their files, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file_is_told_with_its_line_and_what_is_allowed(name: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_with_its_line_and_the_allowed_values(name: str, tmp_path: Path) -> None:
     text, message, advice, line = WRONG[name]
     path = written(tmp_path, text)
     before = chips()
@@ -179,7 +179,7 @@ def test_a_family_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_chip_with_more_features_than_its_target_has_its_own_name_in_hivm(tmp_path: Path) -> None:
-    """The verifiers of AscendNPU-IR would refuse, for a 910B3, what the chip can do."""
+    """AscendNPU-IR's verifiers would refuse, for a 910B3, the additional features of the chip."""
     text = GOOD + "[features]\nvector_registers = true\n"
     assert chip(written(tmp_path, text)).target_name == "My910"
     assert chip(written(tmp_path, GOOD.replace("My910", "Other910"))).target_name == "Ascend910B3"

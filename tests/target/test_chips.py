@@ -1,4 +1,4 @@
-"""The chip tables: complete, consistent with what is published, found by any spelling."""
+"""The chip tables: complete, consistent with published figures, found by any spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chips' rows say together, and that nothing says it again elsewhere."""
+"""The sets that are derived from the chips' rows, and that no other code repeats them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilelang_npu import target
 from tilelang_npu.target import chip, known
 
 PACKAGE = Path(target.__file__).resolve().parent.parent
-# What HIVM's attribute can be; which memories the operands of a gemm may not be in; in which order homes are tried.
+# The values of HIVM's attribute; the memories in which operands of a gemm may not be; the order in which memories are tried.
 OTHER_FACTS = {"dialects/hivm/enums.py", "language/matrix.py", "transforms/tile/infer_scopes/coherence.py"}
 
 
@@ -36,7 +36,7 @@ def _pairs(node: ast.AST) -> list[tuple[str, ...]]:
             for each in listed if isinstance(each, ast.Tuple)]
 
 
-def test_no_second_table_of_memories_or_paths_stands_outside_the_chips() -> None:
+def test_there_is_no_second_table_of_memories_or_paths() -> None:
     spaces = set(target.memories())
     ways = {way for one in target.chips() for way in one.ways}
     found = {f"{name}:{node.lineno}" for name, tree in _outside() if name not in OTHER_FACTS for node in ast.walk(tree)
@@ -86,7 +86,7 @@ def lines_that_ask_for_names(tree: ast.AST) -> Iterator[int]:
 
 
 def test_no_code_asks_for_the_name_of_a_chip_or_of_a_family() -> None:
-    """What a chip can do is a field of the chip: a family that nobody has heard of is treated like the others."""
+    """The capabilities of a chip are its fields: an unknown family works like the others."""
     found = {f"{name}:{line}" for name, tree in _outside() for line in lines_that_ask_for_names(tree)}
     assert found == set()
 
@@ -114,7 +114,7 @@ def test_names_and_cores_of_memories() -> None:
 
 
 def test_copy_of_hivm_goes_where_some_chip_has_a_path_for_it() -> None:
-    """As AscendNPU-IR's verifier has it, of which each of these is a row."""
+    """Each pair is a row of AscendNPU-IR's verifier."""
     assert target.pipes_of("copy") == {
         ("ub", "ub"): "V", ("gm", "cbuf"): "MTE2", ("gm", "ub"): "MTE2", ("ub", "gm"): "MTE3", ("ub", "cbuf"): "MTE3"}
     assert target.pipes_of("vadd") == {}

@@ -1,4 +1,4 @@
-"""Chips that do not exist, of tests/target/chips: other numbers of Vector cores for each Cube core, and families of their own.
+"""The invented chips of tests/target/chips: other numbers of Vector cores for each Cube core, and new families.
 
 Here are a few examples for each chip; ``benchmarks/chips.py`` runs all of them.
 """
@@ -91,7 +91,7 @@ def test_steps_of_ladders_are_right_and_clean(step: str, chip: str, monkeypatch:
 
 
 def exponentials(launch: str, rows: int = 48, dialect: str = "npuir") -> Any:
-    """``exp(A B)``; ``launch`` is what follows the number of blocks in ``T.Kernel``."""
+    """``exp(A B)``; ``launch`` is the text after the number of blocks in ``T.Kernel``."""
     threads = int(launch) if launch else None
 
     @T.prim_func
@@ -246,7 +246,7 @@ def test_vector_work_alone_has_a_block_for_each_index(chip: str, rng: np.random.
 
 
 def test_a_missing_flag_is_found_on_each_vector_core(rng: np.random.Generator) -> None:
-    """Every one of four Vector cores reads what the Cube core has not written for sure."""
+    """Each of four Vector cores reads data that the Cube core may not have written yet."""
     a, b, _ = operands(rng, 64)
     text = tilelang.compile(by_hand(64, 4, 4), target="ascendc", chip="Ascend964").mlir()
     assert "sub_blocks = 4" in text
@@ -275,7 +275,7 @@ def test_a_trace_counts_the_cores_of_its_chip() -> None:
         assert launch.sub_blocks.value.data == wanted
 
 
-def test_half_of_the_vector_cores_are_told(rng: np.random.Generator) -> None:
+def test_a_kernel_on_half_of_the_vector_cores_is_reported(rng: np.random.Generator) -> None:
     """A kernel whose Vector work is long, for two of four Vector cores, has advice for all."""
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((64, 128), "float32")):
@@ -294,9 +294,9 @@ def test_half_of_the_vector_cores_are_told(rng: np.random.Generator) -> None:
     kernel = tilelang.compile(main, out_idx=[-1], target="ascendc", chip="Ascend964", pass_configs=AUTO)
     kernel(np.zeros((64, 64), np.float16), np.zeros((64, 128), np.float16))
     assert vector_cores(kernel) == 2
-    (said,) = [one.text for one in kernel.profile().causes if one.cause == "one Vector core"]
-    assert "2 of the 4 Vector cores of a block have 100 % of the Vector work" in said
-    assert "T.Kernel(..., threads=4)" in said
+    (report,) = [one.text for one in kernel.profile().causes if one.cause == "one Vector core"]
+    assert "2 of the 4 Vector cores of a block have 100 % of the Vector work" in report
+    assert "T.Kernel(..., threads=4)" in report
 
 
 # -- families --------------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_a_family_has_its_own_name_in_hivm_and_its_own_features() -> None:
 
 
 def test_a_pickled_kernel_brings_its_chip(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has not read the chip's file: a worker that tunes, say."""
+    """In a process that has not read the chip's file, such as a worker of a tuning."""
     a, b, wanted = operands(rng, 96)
     data = pickle.dumps(tilelang.compile(exponentials(""), out_idx=[-1], target="npuir", chip="Ascend964"))
     for table in (known._CHIPS, known._BY_KEY):

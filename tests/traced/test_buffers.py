@@ -39,14 +39,14 @@ TEXT = """
     ("c[1, 2:6][1:3, 8:16]", "tile.region %c[1, 3, 8] [1, 2, 8] keep [1, 2]"),
     ("c[k % 2][k + 1:k + 3]", "tile.region %c[%0, %1, 0] [1, 2, 128] keep [1, 2]"),
     ("c[:, 0:8, :][0:2][0, 0:8]", "tile.region %c[0, 0, 0] [1, 8, 128] keep [1, 2]"),
-    # sizes are constants where both ends differ by one
+    # the size is a constant if the ends differ by a constant
     ("A[cid, k * block : k * block + block, :]", "tile.region %A[%cid, %0, 0] [1, 16, 128] keep [1, 2]"),
     ("A[cid, k * block : (k + 1) * block, :]", "tile.region %A[%cid, %0, 0] [1, 16, 128] keep [1, 2]"),
     ("A[x, cid // 3 + 2 : x + 4, :]", "tile.region %A[%x, %1, 0] [1, 2, 128] keep [1, 2]"),
     ("A[0, I[k] * 4 : I[k] * 4 + 4, :]", "tile.region %A[0, %2, 0] [1, 4, 128] keep [1, 2]"),
     ("A[0, n * 4 - 4 : n * 4, :]", "tile.region %A[0, %2, 0] [1, 4, 128] keep [1, 2]"),
     ("S[M - 8 : M, :]", "[8, 128] keep [0, 1]"),
-    # and run-time values where not
+    # and otherwise a run-time value
     ("a[0:n, :]", "tile.region %a[0, 0] [%0, 128] keep [0, 1]"),
     ("a[n:, :]", "tile.region %a[%0, 0] [%1, 128] keep [0, 1]"),
     ("S", None),

@@ -1,4 +1,4 @@
-"""``break``, ``continue``, ``T.loop_break``, ``T.grid``: what a kernel computes with them, and where they are refused."""
+"""``break``, ``continue``, ``T.loop_break``, ``T.grid``: the results of kernels with them, and errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def scalars(X: T.Tensor((N,), "int32"), Y: T.Tensor((8, N), "int32"), limit: T.i
             n += 1
             if x[n - 1] > limit:
                 break
-        while x[k] <= limit:  # the element behind the last one is not asked for
+        while x[k] <= limit:  # the element after the last one is not read
             k += 1
             if k >= N:
                 break
@@ -170,7 +170,7 @@ def test_a_loop_without_jumps_has_no_flags(body: Any, traced: Any) -> None:
     assert "scf.if" not in kernel.names()
 
 
-def test_what_stands_behind_a_jump_is_not_there(body: Any, traced: Any) -> None:
+def test_code_after_a_jump_is_not_executed(body: Any, traced: Any) -> None:
     kernel = traced(body("for i in range(3):\n    b[i, 0] = 1.0\n    break\n    b[i, 1] = 2.0"))
     assert "2.000000e+00" not in kernel.text
 

@@ -1,4 +1,4 @@
-"""A number that an element type does not have is refused wherever the two meet; what it has is taken as NumPy does."""
+"""A number that an element type cannot represent is an error in every operation; other numbers are converted as in NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilelang_npu.frontend import trace
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
 
-# where a number meets elements of x, of type {dtype}
+# operations of a number and elements of x, of type {dtype}
 MEETINGS = [
     "T.fill(x, {number})", "T.tile.fill(x, {number})", "T.tile.add(x, x, {number})", "T.tile.max(x, x, {number})",
     "x[0] = {number}", "x[0] += {number}", "G[3] = {number}", "v = T.alloc_var('{dtype}', init={number})",
@@ -49,7 +49,7 @@ def test_a_constant_out_of_range_is_no_other_constant(source: Any, statement: st
     by_cast = dtype.startswith("int") and number == "1.5" and ("y = " in statement or "if_then_else" in statement)
     widened = statement.startswith("x[0] +=") and dtype.startswith("int")
     if by_cast or widened or (dtype == "bfloat16" and "tile.add" in statement):
-        return  # a cast drops the fraction; integers meet larger numbers in larger types; vadd has no bfloat16
+        return  # a cast drops the fraction; integers and larger numbers have a larger common type; vadd has no bfloat16
     kernel = source(_written(statement, dtype, number)).main
     with pytest.raises(TileError, match="does not have") as caught:
         trace(kernel)
@@ -68,13 +68,13 @@ def test_the_ends_of_a_type_are_values_of_it(source: Any, statement: str, dtype:
 
 
 @pytest.mark.parametrize("comparison", ["x[0] > 1e9", "1e9 == x[0]", "x[0] * 1e9 > 0.0"])
-def test_a_number_beside_an_element_is_one_of_its_type(source: Any, comparison: str) -> None:
+def test_a_number_compared_with_an_element_has_its_type(source: Any, comparison: str) -> None:
     kernel = source(_written(f"if {comparison}:\n            x[0] = 1", "float16", "")).main
     with pytest.raises(TileError, match=r"1000000000\.0, which float16 does not have: its largest number is 65504"):
         trace(kernel)
 
 
-def test_a_number_that_a_type_rounds_to_nothing_is_told(source: Any) -> None:
+def test_a_number_that_a_type_rounds_to_zero_is_reported(source: Any) -> None:
     (remark,) = trace(source(_written("x[0] = x[1] + 1e-9", "float16", "")).main).remarks
     assert remark.code == "T110"
     assert "1e-09, which float16 rounds to 0" in remark.message
@@ -104,6 +104,6 @@ def test_the_range_of_a_type_is_numpys(dtype: str) -> None:
     for number in inside:
         assert numbers.refusal(number, kind, "it") is None, number
     for number in outside:
-        said = numbers.refusal(number, kind, "it")
-        assert said is not None, number
-        assert said.help
+        report = numbers.refusal(number, kind, "it")
+        assert report is not None, number
+        assert report.help

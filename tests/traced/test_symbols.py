@@ -1,4 +1,4 @@
-"""Symbolic dimensions: what the host computes from them, how they are spelled, and when two are one."""
+"""Symbolic dimensions: the host's computations with them, their spellings, and when two are the same."""
 
 from __future__ import annotations
 

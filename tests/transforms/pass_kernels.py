@@ -1,4 +1,4 @@
-"""Small kernels, of which each pass changes at least one, with what they are called with."""
+"""Small kernels with their arguments; each pass changes at least one of them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def points(M: int, N: int) -> Any:
 
 @tilelang.jit(out_idx=[-1], target="ascendc", pass_configs=DEVELOPER)
 def gathered(M: int, N: int) -> Any:
-    """A @ B^T of rows that vector work brings, written above what brings them."""
+    """A @ B^T of rows that vector work copies; the product is written before the copies."""
 
     @T.prim_func
     def gathered(A: T.Tensor((M, N), "float16"), B: T.Tensor((64, N), "float16"), I: T.Tensor((64,), "int32"),
@@ -196,7 +196,7 @@ def roundabout(M: int, N: int, K: int) -> Any:
 
 @tilelang.jit(out_idx=[-1], workspace_idx=[2, 3], target="ascendc", pass_configs=DEVELOPER)
 def back_and_forth(M: int, N: int) -> Any:
-    """Each core in a loop of its own, through tensors of scratch, there and back."""
+    """Separate loops for each core, which exchange data in both directions through scratch tensors."""
 
     @T.prim_func
     def back_and_forth(A: T.Tensor((M, N), "float16"), B: T.Tensor((N, N), "float16"), S: T.Tensor((M, N), "float32"),
@@ -323,7 +323,7 @@ def through_a_workspace(M: int, N: int, K: int) -> Any:
 
 @tilelang.jit(out_idx=[-1], target="npuir")
 def placed(M: int, N: int) -> Any:
-    """Rows less their maximum, which work one iteration behind their loads, and in front of them."""
+    """Rows minus their maximum; the computation is one iteration later than the loads, and before them in the body."""
 
     @T.prim_func
     def placed(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):

@@ -1,4 +1,4 @@
-"""Products that are added to what vector work has written: the values, and that products alone stay in L0C."""
+"""Products that are added to results of vector work: the values, and that sums of products alone stay in L0C."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_cleared_before_a_loop_that_may_not_run(matrices: Any, allocate: Any) ->
 @pytest.mark.parametrize("clear_rows", [32, 16])
 @pytest.mark.parametrize("step", [0, 16])
 def test_a_clear_and_a_product_of_different_parts(matrices: Any, allocate: Any, step: int, clear_rows: int) -> None:
-    """A product starts over what it writes, no less and no more than the clear in front of it."""
+    """A product with initC writes exactly the elements that the preceding clear wrote."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), C: T.Tensor((32, 48), "float32")):

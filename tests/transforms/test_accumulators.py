@@ -1,4 +1,4 @@
-"""Accumulators that are cleared where no gemm can do it."""
+"""Accumulators with clears that cannot be folded into a gemm."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_gemm_under_a_condition_adds_to_a_cleared_accumulator(dtype: str, tota
 CLEARS = ("under a condition", "in the other branch", "in a loop", "in a loop of constant length", "in two loops", "in a while",
           "at the end of an iteration", "in a later iteration", "ahead of a product under no condition",
           "in a loop of other products")
-"""Where an accumulator is cleared: places after which nothing in the same block touches it, and it is read all the same."""
+"""Positions of clears after which no op in the same block accesses the accumulator, although it is read later."""
 
 
 def cleared_somewhere(form: str, dialect: str, dtype: str, total: str, by_vector_work: bool, **configs: Any) -> Any:
@@ -145,7 +145,7 @@ def products_when_cleared(form: str, n: int) -> int:
 @pytest.mark.parametrize("form", CLEARS)
 def test_a_clear_is_read_outside_of_its_block(form: str, dialect: str, dtype: str, total: str, by_vector_work: bool,
                                               rng: np.random.Generator) -> None:
-    """The clear was dropped where nothing after it in the same block touched the accumulator."""
+    """A regression: the clear was dropped if no later op of the same block accessed the accumulator."""
     a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((40, 32), (32, 24)))
     product = a.astype(total) @ b.astype(total)
     ways: list[dict[str, Any]] = [{}] if by_vector_work else [{}, {"tl.disable": ["fold-accumulator-clear"]}]
@@ -158,7 +158,7 @@ def test_a_clear_is_read_outside_of_its_block(form: str, dialect: str, dtype: st
 
 
 def test_a_clear_that_nothing_reads_costs_nothing() -> None:
-    """What a gemm overwrites needs no product of zeros, wherever it is cleared."""
+    """An accumulator that a gemm overwrites needs no product of zeros, at any position of the clear."""
     @T.prim_func
     def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32"), n: T.int32):
         with T.Kernel(1, is_npu=True) as (_, __):
@@ -190,7 +190,7 @@ TURNS = {
 
 
 def one_after_the_other(kinds: list[str], outer: int, inner: int, start: int, dialect: str, **configs: Any) -> Any:
-    """Accumulators that take half of L0C each, one behind the other in a loop."""
+    """Accumulators of half of L0C each, used one after the other in a loop."""
     count = len(kinds)
 
     @T.macro
@@ -246,7 +246,7 @@ def products_in_turn(a: Any, b: Any, kinds: list[str], outer: int, inner: int, s
        start=st.integers(0, 2), dialect=st.sampled_from(["ascendc", "npuir"]), seed=st.integers(0, 99))
 def test_accumulators_share_bytes_where_each_turn_starts_them_over(kinds: list[str], outer: int, inner: int, start: int,
                                                                    dialect: str, seed: int) -> None:
-    """Two fit at a time: those that carry a value beside one that is in use. Values are NumPy's, wherever they lie."""
+    """Two fit at a time: one with a loop-carried value and one in use. The values are NumPy's, at all addresses."""
     carried = kinds.count("carried")
     if carried + (carried < len(kinds)) > 2:
         with pytest.raises(tilelang.TileError, match="L0C needs") as caught:

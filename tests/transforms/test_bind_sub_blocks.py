@@ -1,4 +1,4 @@
-"""Kernels with ``threads=2`` compute what they compute on one Vector core, whatever can be divided of them."""
+"""Kernels with ``threads=2`` have the results of one Vector core, whichever parts can be divided."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def columns(threads: int, m: int) -> PrimFunc:
 
 
 def gathered(threads: int, m: int) -> PrimFunc:
-    """Rows from places that an index tells, and a scratch row that every iteration makes anew."""
+    """Rows gathered by an index, and a scratch row that every iteration writes again."""
     @T.prim_func
     def main(X: T.Tensor((2 * m, N), "float32"), B: T.Tensor((N,), "float32"), Y: T.Tensor((2 * m, N), "float32")):
         with T.Kernel(2, threads=threads, is_npu=True) as cid:
@@ -73,7 +73,7 @@ def gathered(threads: int, m: int) -> PrimFunc:
 
 
 def masked(threads: int, m: int) -> PrimFunc:
-    """Zeros in front of the diagonal: where a row is decides."""
+    """Zeros before the diagonal: the mask depends on the row."""
     @T.prim_func
     def main(X: T.Tensor((2 * m, N), "float32"), B: T.Tensor((N,), "float32"), Y: T.Tensor((2 * m, N), "float32")):
         with T.Kernel(2, threads=threads, is_npu=True) as cid:
@@ -87,7 +87,7 @@ def masked(threads: int, m: int) -> PrimFunc:
 
 
 def swapped(threads: int, m: int) -> PrimFunc:
-    """Elements at computed places: nothing to divide."""
+    """Elements at computed indices: nothing can be divided."""
     @T.prim_func
     def main(X: T.Tensor((2 * m, N), "float32"), B: T.Tensor((N,), "float32"), Y: T.Tensor((2 * m, N), "float32")):
         with T.Kernel(2, threads=threads, is_npu=True) as cid:
@@ -194,7 +194,7 @@ def test_a_product_and_its_epilogue_on_both_cores(rng: np.random.Generator) -> N
 @pytest.mark.parametrize("columns", [16, 40])
 @pytest.mark.parametrize("rows", [32, 50])
 def test_a_mixed_kernel_is_divided_unasked(rows: int, columns: int) -> None:
-    """What is reduced over all rows stays whole on both cores; all else is divided, tails included."""
+    """Reductions over all rows run on both cores; everything else is divided, including partial tiles."""
     tile, depth = 16, 24
 
     @T.prim_func

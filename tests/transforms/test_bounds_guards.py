@@ -1,4 +1,5 @@
-"""``if row < M and column < N`` around a store to a tensor, as kernels for GPUs have it: a copy does so by itself."""
+"""``if row < M and column < N`` around a store to a tensor, as in kernels for GPUs: it is redundant, since copies are
+clipped."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ ROWS, COLUMNS = 8, 24
 
 
 def kernel(guard: str, rows: Any, columns: Any) -> Any:
-    """A kernel that stores what one of the guards lets through."""
+    """A kernel with a store under one of the guards."""
     @tilelang.jit(target="npuir", sanitize=True)
     def made() -> Any:
         m = T.symbolic("m") if rows is None else rows

@@ -33,7 +33,7 @@ def test_rows_that_a_tensor_does_not_have_are_zero(dtype: str) -> None:
 
 
 def test_a_tile_wholly_beyond_its_tensor_lies_at_its_start() -> None:
-    """MLIR refuses a view whose constant place is outside, also one without elements."""
+    """MLIR refuses a view with a constant offset out of range, also if it has no elements."""
     def factory() -> Any:
         @T.prim_func
         def main(X: T.Tensor((TILE, COLUMNS), "float32"), Y: T.Tensor((3 * TILE, COLUMNS), "float32")):

@@ -22,7 +22,7 @@ STATEMENTS = {
     "T.vmin(y[r, 0:{c}], 3, x[r, 0:{c}])": lambda x, y, s, t: (np.minimum(y, y.dtype.type(3)), y),
     "T.vabs(x[r:r + 1, 0:{c}], x[r:r + 1, 0:{c}])": lambda x, y, s, t: (np.abs(x), y),
 }
-"""What a loop over r does to row r of x and y, with element r of s and t."""
+"""The body of a loop over r, on row r of x and y and element r of s and t."""
 
 
 def kernel_of(rows: int, columns: int, dtype: str, statements: list[str]) -> Any:
@@ -113,7 +113,7 @@ def test_what_reads_other_rows_stays(statement: str) -> None:
 
 @pytest.mark.parametrize(("rows", "fits"), [(100, True), (260, True), (360, False)])
 def test_room_for_what_is_spread(rows: int, fits: bool) -> None:
-    """The scratch needs a place beside what is alive: where the buffers share bytes, a trial says whether there is one."""
+    """The scratch must fit next to the live buffers: if buffers share bytes, a trial plan decides."""
     @T.prim_func
     def main(X: T.Tensor((rows, 64), "float32"), S: T.Tensor((rows,), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -142,7 +142,7 @@ def test_room_for_what_is_spread(rows: int, fits: bool) -> None:
     np.testing.assert_allclose(x, expected, rtol=1e-6)
 
 
-def test_rows_that_a_buffer_has_not_are_told_one_by_one() -> None:
+def test_rows_outside_of_a_buffer_are_reported_one_by_one() -> None:
     kernel = tilelang.compile(kernel_of(4, 16, "float32", ["T.vmul(x[r + 1, 0:16], s[r], x[r + 1, 0:16])"]), target="npuir")
     x = np.ones((4, 16), np.float32)
     with pytest.raises(tilelang.TileError, match=r"takes 4\.\.4 of axis 0 of x, which has 0\.\.3"):
@@ -150,7 +150,7 @@ def test_rows_that_a_buffer_has_not_are_told_one_by_one() -> None:
 
 
 def test_columns_are_no_rows() -> None:
-    """They lie in all rows: nothing is refused that an author could help."""
+    """A column has elements of all rows: there is no refusal, since the author cannot change that."""
     kernel = tilelang.compile(kernel_of(4, 16, "float32", ["T.vmul(x[0:4, r:r + 1], 2, x[0:4, r:r + 1])"]), target="npuir")
     assert not [one for one in kernel.explain().remarks if one.about == NAME]
     x = np.ones((4, 16), np.float32)
@@ -160,7 +160,7 @@ def test_columns_are_no_rows() -> None:
 
 @pytest.mark.parametrize("shift", [0, -2, 2])
 def test_a_loop_that_begins_at_another_row(shift: int) -> None:
-    """Rows of the loop's own and rows so many away, all of which there are."""
+    """Rows of the iteration and rows at a distance, all of which are inside the buffer."""
     @T.prim_func
     def main(X: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):

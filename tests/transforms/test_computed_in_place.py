@@ -1,4 +1,5 @@
-"""Random expressions of a ``T.Parallel`` that go back to a buffer they come of: NumPy's values, wherever parts are computed."""
+"""Random expressions of a ``T.Parallel`` that are stored to one of their operands: the values are NumPy's, for all
+temporaries."""
 
 from __future__ import annotations
 
@@ -43,13 +44,13 @@ def _joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 class _Numpy:
-    """What the language's functions are in NumPy."""
+    """The language's functions in NumPy."""
 
     max, min, if_then_else = np.maximum, np.minimum, np.where
 
 
 class _Whole:
-    """An array of which ``[i, j]`` is all of it."""
+    """An array whose index ``[i, j]`` returns the whole array."""
 
     def __init__(self, values: np.ndarray[Any, Any]):
         self.values = values

@@ -1,4 +1,4 @@
-"""Choices in loops: what is not chosen is not read, and the loops are vector work where they can be."""
+"""Conditional expressions in loops: operands that are not selected are not read, and loops are vectorised if possible."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def kernel(folder: Path, shape: tuple[int, ...], dtype: str, body: str, *without
     return tilelang.compile(module.main, target="npuir", sanitize=True, pass_configs={"tl.disable": list(without)})
 
 
-def told(made: Any) -> list[str]:
+def reported(made: Any) -> list[str]:
     return [line.partition("T.Parallel ")[2] for line in made.explain().sections["loops"]]
 
 
 def check(folder: Path, shape: tuple[int, ...], dtype: str, body: str, n: int = 0) -> list[str]:
-    """Against the points one by one in Python, and the points one by one on the machine; what is told of the loops."""
+    """Compares a kernel with a point-by-point loop in Python and on the machine; returns the remarks on the loops."""
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-20, 20, shape).astype(dtype) for _ in range(2))
     expected = y.copy()
@@ -55,7 +55,7 @@ def check(folder: Path, shape: tuple[int, ...], dtype: str, body: str, n: int = 
         left = y.copy()
         made(x, left, n)
         np.testing.assert_array_equal(left, expected, err_msg=f"without {without}")
-    return told(kernel(folder, shape, dtype, body))
+    return reported(kernel(folder, shape, dtype, body))
 
 
 def loops(line: str) -> str:
@@ -67,13 +67,13 @@ def loops(line: str) -> str:
 
 
 class Scalar:
-    """What the bodies name of T, for Python."""
+    """The functions of T that the bodies use, for Python."""
 
     serial = range
 
 
 class Strict:
-    """An array of which no element before the first can be asked."""
+    """An array that raises an error for negative indices."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
@@ -225,7 +225,7 @@ for i, j in T.Parallel(4, 64):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize(("rows", "columns"), [(16, 64), (5, 33), (1, 8)])
 def test_rows_that_are_gathered(rows: int, columns: int, dtype: str, absent: bool) -> None:
-    """By numbers that are read, of which some say that there is no row: a copy for each row that there is."""
+    """Rows with indices from memory, some of which mean "no row": one copy for each existing row."""
     @T.prim_func
     def main(I: T.Tensor((rows,), "int32"), X: T.Tensor((40, columns), dtype), Y: T.Tensor((rows, columns), dtype)):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -253,12 +253,12 @@ def test_rows_that_are_gathered(rows: int, columns: int, dtype: str, absent: boo
         np.testing.assert_array_equal(y, np.where((index >= 0)[:, None], x[index], np.asarray(3, dtype)))
     assert cycles[0] < cycles[1]
     if columns == 64:
-        assert told(tilelang.compile(main, target="npuir")) == ["16x64  vector, row by row: copies and fills"]
+        assert reported(tilelang.compile(main, target="npuir")) == ["16x64  vector, row by row: copies and fills"]
         assert cycles[0] * 7 < cycles[1]  # whose addresses move by an addition each
 
 
 def test_rows_of_rows(tmp_path: Path) -> None:
-    """Two axes are gone through by scalars, the last one is vector work; where that is none, no axis is."""
+    """Two axes are scalar loops, the last one is vectorised; if that is impossible, no axis is vectorised."""
     lines = check(tmp_path, (3, 4, 32), "float32", """
 for i, j, k in T.Parallel(3, 4, 32):
     y[i, j, k] = (x[i - 1, j, k] if x[i, j, 0] > 0 and i > 0 else x[i, j, k]) + (1 if x[i, 0, 0] > 3 else 0)
@@ -356,12 +356,13 @@ def test_elements_of_a_tensor(width: int) -> None:
     np.testing.assert_array_equal(y[:, 1:], x[:, :-1])
     assert (y[:, 0] == -1).all()
     if width == 64:
-        assert [line.split(":")[0] for line in told(made)] == ["5x1 from [0, 0]  point by point", "5x63 from [0, 1]  vector"]
+        heads = [line.split(":")[0] for line in reported(made)]
+        assert heads == ["5x1 from [0, 0]  point by point", "5x63 from [0, 1]  vector"]
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 200])
 def test_the_tail_of_a_tensor_whose_size_the_call_tells(size: int) -> None:
-    """What is beyond the end is not there, and what stands for it is chosen: vector work as before."""
+    """Elements past the end are replaced by a select: vector instructions as before."""
     n = T.symbolic("n")
 
     @T.prim_func
@@ -377,7 +378,7 @@ def test_the_tail_of_a_tensor_whose_size_the_call_tells(size: int) -> None:
     made = tilelang.compile(main, target="npuir", sanitize=True)
     made(x, y)
     np.testing.assert_array_equal(y, x + 1)
-    (line,) = told(made)
+    (line,) = reported(made)
     assert "vector" in line and "select" in line
 
 

@@ -36,7 +36,7 @@ def done(kernel: Any, name: str) -> str:
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize(("rows", "columns"), [(8, 16), (21, 50), (3, 7)])
 def test_shared_and_fragment(rows: int, columns: int, stages: int, dtype: str) -> None:
-    """The tail is padded once, and what a tile holds of the one before is seen nowhere."""
+    """The partial tile is padded once, and old contents of a tile are not visible."""
     @T.prim_func
     def main(X: T.Tensor((rows, columns), dtype), Y: T.Tensor((rows, columns), dtype)):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -98,7 +98,7 @@ def test_what_is_converted_as_it_is_loaded_comes_to_ub() -> None:
 
 
 def test_what_is_not_seen_twice_is_not_left_out() -> None:
-    """A value that goes round the loop; a buffer of which half is overwritten; one that a branch may fill."""
+    """A loop-carried value; a buffer of which half is overwritten; a buffer that a branch may fill."""
     @T.prim_func
     def main(X: T.Tensor((4, 8, 16), "float32"), Y: T.Tensor((4, 8, 16), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):

@@ -1,4 +1,4 @@
-"""Serial loops inside ``T.Parallel``: what stands before the ``T.Parallel`` is used in it as it is."""
+"""Serial loops inside ``T.Parallel``: values from before the ``T.Parallel`` are used in it unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tilelang_npu.language as T
 
 
 @pytest.mark.parametrize("rows", [8, 5])
-def test_an_element_that_was_read_before_is_used_behind_the_inner_loop(rows: int) -> None:
+def test_an_element_that_was_read_before_is_used_after_the_inner_loop(rows: int) -> None:
     """The element's buffer is written in between; the number that was read stays, and the work is the Vector core's."""
     @T.prim_func
     def main(X: T.Tensor((rows, 16), "float32"), Y: T.Tensor((rows, 16), "float32")):

@@ -1,4 +1,4 @@
-"""Elements of global tensors at places that data give, and tiles added at them point by point."""
+"""Elements of global tensors at indices from data, and atomic additions of tiles at them point by point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
 
-def test_a_place_behind_the_end_reads_as_zero(rng: np.random.Generator) -> None:
+def test_an_index_past_the_end_reads_as_zero(rng: np.random.Generator) -> None:
     @T.prim_func
     def main(KV: T.Tensor((10, 24), "float16"), I: T.Tensor((5,), "int32"), O: T.Tensor((5, 24), "float16")):
         with T.Kernel(1, is_npu=True) as (_, _):
@@ -24,7 +24,7 @@ def test_a_place_behind_the_end_reads_as_zero(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(o, np.where((places < 10)[:, None], kv[np.minimum(places, 9)], 0))
 
 
-def test_a_place_behind_the_end_is_not_written(rng: np.random.Generator) -> None:
+def test_an_index_past_the_end_is_not_written(rng: np.random.Generator) -> None:
     @T.prim_func
     def main(V: T.Tensor((6,), "float32"), I: T.Tensor((6,), "int32"), O: T.Tensor((4, 3), "float32")):
         with T.Kernel(1, is_npu=True) as (_, _):
@@ -42,7 +42,7 @@ def test_a_place_behind_the_end_is_not_written(rng: np.random.Generator) -> None
     np.testing.assert_array_equal(o, expected)
 
 
-def test_a_computed_place_behind_the_end_is_still_a_fault() -> None:
+def test_a_computed_index_past_the_end_is_an_error() -> None:
     @T.prim_func
     def main(A: T.Tensor((8,), "float32"), O: T.Tensor((8,), "float32")):
         with T.Kernel(1, is_npu=True) as (_, _):

@@ -186,7 +186,7 @@ def numbers(kind: str, shape: tuple[int, ...]) -> Any:
 
 
 def stored(values: Any, kind: str, *, nearest: bool) -> Any:
-    """What a tile of a type keeps of values: a float saturates, its fraction rounded or dropped, and an integer wraps."""
+    """Returns values as stored in a tile of a type: floats saturate and are rounded or truncated, integers wrap."""
     held = element_type(kind)
     with np.errstate(all="ignore"):
         if values.dtype.kind in "iu":

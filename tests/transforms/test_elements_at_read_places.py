@@ -1,4 +1,4 @@
-"""Elements of a global tensor at places that data give: zero where there is none, whatever the type."""
+"""Elements of a global tensor at indices from data: zero if the index is out of range, for all types."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""More slots in loops than there are events: events stand for others, or take fewer turns; nothing races, and no pipe waits for
-all others."""
+"""Loops with more slots than there are events: slots share events, or their number is reduced; there are no races, and no
+barrier of all pipes."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ BETWEEN = {
     "two branches": arms("n % 2 == 0", LOAD, COMPUTE) + "\n" + arms("n < 2", LOAD, COMPUTE),
     "in a loop": "for i in T.serial(2):\n" + textwrap.indent(arms("n % 2 == i", LOAD, COMPUTE), "    "),
 }
-"""What comes between a read of a buffer and the load that follows it: in one arm of a branch vector work reads
-the buffer, and more of it follows; the other arm loads the buffer."""
+"""Statements between a read of a buffer and the next load of it: in one arm of a branch vector work reads
+the buffer, and further vector work follows; the other arm loads the buffer."""
 
 
 def steps(form: str, n: int) -> str:
-    """What these do, one after the other: ``l`` loads, ``c`` computes."""
+    """Returns the statements for a string: ``l`` loads, ``c`` computes."""
     even = n % 2 == 0
     return {"a branch in the first arm loads": "c" if not even else "l" * (n < 2),
             "a loop in the first arm loads": "c" if not even else "l" * n,
@@ -156,7 +156,7 @@ def steps(form: str, n: int) -> str:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("form", BETWEEN)
 def test_an_event_that_both_arms_set_has_a_number_of_its_own_in_both(form: str, dtype: str, tmp_path: Path) -> None:
-    """The number of an event that is set early in the second arm was taken in the first arm, where the event is set too."""
+    """A regression: the number of an event that is set early in the second arm was in use in the first arm."""
     kernel = _made(tmp_path, ARMS.format(dtype=dtype, body=textwrap.indent(BETWEEN[form], " " * 12)))
     x = np.random.default_rng(0).integers(-4, 5, (96, 32)).astype(dtype)
     for n in range(4):

@@ -1,4 +1,4 @@
-"""Products that go from L0C to GM by the fixpipe, or by way of UB: the same bits, and no Vector core where none is needed."""
+"""Products that are stored from L0C by the fixpipe, or through UB: the same bits, and no Vector core if none is needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAYS = ("copied", "cast", "relu", "relu-cast", "cast-relu", "points", "twice")
 
 
 def kernel(way: str, rows: int, columns: int, dtype: str) -> Any:
-    """A product in tiles of 32 x 48, which do not divide; ``way`` is what becomes of it on the way to GM."""
+    """A product in tiles of 32 x 48, which do not divide the sizes; ``way`` is the operation on it before the store to GM."""
     across = -(-columns // 48)
 
     @T.prim_func
@@ -60,7 +60,7 @@ def test_the_same_bits(rows: int, columns: int, way: str, dtype: str) -> None:
         pytest.skip("relu does not convert")
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((rows, 64), (64, columns)))
-    a[0], a[1], a[2, 0], a[3, 0] = 60000, -60000, np.nan, np.inf  # too large for float16, and what is no number
+    a[0], a[1], a[2, 0], a[3, 0] = 60000, -60000, np.nan, np.inf  # too large for float16, and not finite
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
     left = []
     for off in ([], ["fuse-fixpipe"]):
@@ -132,7 +132,7 @@ def test_a_product_that_changes_meanwhile_goes_as_it_was() -> None:
 
 @pytest.mark.parametrize("way", ["number", "quotient", "argument", "relu", "points"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_a_factor_stays_and_is_told(way: str, dtype: str) -> None:
+def test_a_factor_stays_and_is_reported(way: str, dtype: str) -> None:
     """The factor of the fixpipe is of tf32; the product that the author writes is of float32."""
     @T.prim_func
     def main(A: T.Tensor((40, 32), "float16"), C: T.Tensor((40, 40), dtype), factor: T.float32):
@@ -171,5 +171,5 @@ def test_a_factor_stays_and_is_told(way: str, dtype: str) -> None:
     factor = {"number": 0.125, "quotient": 1 / 3, "argument": 0.7, "relu": 0.3, "points": 0.3}[way]
     np.testing.assert_allclose(c, (np.maximum(product, 0) if way == "relu" else product) * factor, rtol=1e-2, atol=1e-2)
     page = "\n".join(tilelang.compile(main, target="npuir").explain().sections.get("refused", ()))
-    told = "the product is multiplied in UB: the fixpipe multiplies in tf32, which gives other bits than float32"
-    assert (told in page) == (way != "relu")  # there c is more than a product
+    reported = "the product is multiplied in UB: the fixpipe multiplies in tf32, which gives other bits than float32"
+    assert (reported in page) == (way != "relu")  # there c is more than a product

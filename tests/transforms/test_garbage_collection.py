@@ -1,4 +1,4 @@
-"""The collector of cycles waits as long as somebody compiles, and is afterwards what it was."""
+"""The cyclic garbage collector is off while any thread compiles, and is restored afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_it_waits_for_the_last_of_several_threads() -> None:
     assert gc.isenabled()
 
 
-def test_who_has_switched_it_off_has_it_off_behind_a_compilation() -> None:
+def test_it_stays_off_after_a_compilation_if_it_was_off() -> None:
     gc.disable()
     try:
         with paused_garbage_collection():

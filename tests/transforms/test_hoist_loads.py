@@ -1,4 +1,4 @@
-"""Loads that leave their loops: the same values as where they stay, with fewer loads; and those that have to stay."""
+"""Loads that are hoisted out of their loops: the same values with fewer loads; and loads that cannot be hoisted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 
 def both(func: Any, *arrays: Any, bits: bool = True) -> tuple[str, list[Any]]:
-    """What is told of the loads, or why they stay, and the arrays after the kernel; the same without the optimisation."""
+    """Returns the remarks on the loads, and the arrays after the kernel; the same without the optimisation."""
     left = []
     for off in (["hoist-loads"], []):
         kernel = tilelang.compile(func, target="npuir", sanitize=True, pass_configs={"tl.disable": off})
@@ -25,9 +25,9 @@ def both(func: Any, *arrays: Any, bits: bool = True) -> tuple[str, list[Any]]:
     lines = kernel.explain().sections["optimisations"]
     start = next(place for place, line in enumerate(lines) if line.startswith("hoist-loads"))
     end = next((place for place in range(start + 1, len(lines)) if not lines[place].startswith(" ")), len(lines))
-    told = [line.removeprefix("hoist-loads").strip() for line in lines[start:end]]
+    reported = [line.removeprefix("hoist-loads").strip() for line in lines[start:end]]
     kept = [one.text.partition(": ")[2] for one in kernel.explain().refused if one.about == "hoist-loads"]
-    return "\n".join(kept if told == [f"{len(kept)} refused, see 'refused' below"] else told), left[1]
+    return "\n".join(kept if reported == [f"{len(kept)} refused, see 'refused' below"] else reported), left[1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -51,14 +51,14 @@ def test_out_of_two_loops(rows: int, columns: int, dtype: str) -> None:
 
     rng = np.random.default_rng(0)
     x, w, v = (rng.integers(0, 4, shape).astype(dtype) for shape in ((rows, 6, columns), (1, columns), (rows, columns)))
-    told, (_, _, _, y) = both(main, x, w, v, np.zeros_like(x))
-    assert told.count("w is loaded once") == 1 + (rows > 1) and told.count("v is loaded once") == 1  # out of so many loops
+    reported, (_, _, _, y) = both(main, x, w, v, np.zeros_like(x))
+    assert reported.count("w is loaded once") == 1 + (rows > 1) and reported.count("v is loaded once") == 1  # loops
     np.testing.assert_array_equal(y, (x * w + v[:, None]) * w + v[:, None])
 
 
 @pytest.mark.parametrize("trips", [0, 1, 3])
 def test_a_loop_that_may_not_run(trips: int) -> None:
-    """What is used behind the loop stays as it was before it."""
+    """A tile that is used after the loop keeps its contents from before the loop."""
     @T.prim_func
     def main(X: T.Tensor((8, 16), "float32"), W: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32"), n: T.int32):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -77,8 +77,8 @@ def test_a_loop_that_may_not_run(trips: int) -> None:
 
     rng = np.random.default_rng(0)
     x, w = (rng.integers(0, 9, (8, 16)).astype(np.float32) for _ in range(2))
-    told, left = both(main, x, w, np.zeros_like(x), trips)
-    assert told.count("loaded once") == 1 and "own is loaded once" in told
+    reported, left = both(main, x, w, np.zeros_like(x), trips)
+    assert reported.count("loaded once") == 1 and "own is loaded once" in reported
     np.testing.assert_array_equal(left[2], x + 2 * trips * w + (w if trips else x))
 
 
@@ -97,14 +97,14 @@ def test_a_row_that_is_there_only_where_the_loop_runs(count: int) -> None:
             T.copy(total, Y)
 
     x = np.random.default_rng(0).integers(0, 9, (8, 16)).astype(np.float32)
-    told, left = both(main, x, np.ones((1, 16), np.float32), count)
-    assert told == ("the loop possibly has no iteration, and the loaded tile is possibly outside of the tensor, or the "
+    reported, left = both(main, x, np.ones((1, 16), np.float32), count)
+    assert reported == ("the loop possibly has no iteration, and the loaded tile is possibly outside of the tensor, or the "
                     "tensor is a workspace")
     np.testing.assert_array_equal(left[1][0], count * x[count - 1])
 
 
 def test_what_has_to_stay() -> None:
-    """Read before it is loaded; written by something else; from a tensor that the loop writes; under a condition; at a place
+    """Read before it is loaded; written by another op; from a tensor that the loop writes; under a condition; at an address
     that changes."""
     @T.prim_func
     def main(X: T.Tensor((4, 8, 16), "float32"), Y: T.Tensor((8, 16), "float32"), Z: T.Tensor((8, 16), "float32")):
@@ -135,8 +135,8 @@ def test_what_has_to_stay() -> None:
             T.copy(total, Z)
 
     x = np.random.default_rng(0).integers(0, 9, (4, 8, 16)).astype(np.float32)
-    told, left = both(main, x, np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32))
-    assert [re.sub(r"\d+", "N", line) for line in told.splitlines()] == [
+    reported, left = both(main, x, np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32))
+    assert [re.sub(r"\d+", "N", line) for line in reported.splitlines()] == [
         "line N reads early before the load", "line N writes other", "line N writes to Y, from which back is loaded"]
     y, total, early, rare = np.ones((8, 16)), np.zeros((8, 16)), np.zeros((8, 16)), np.zeros((8, 16))
     for i in range(4):
@@ -149,7 +149,7 @@ def test_what_has_to_stay() -> None:
 
 
 def test_an_operand_of_a_gemm() -> None:
-    """In the loop over its iterations both cores overlap, as they do where the author loads it in front of the loop."""
+    """Both cores overlap over the iterations of the loop, as if the author loaded the operand before the loop."""
     def attention(inside: bool) -> Any:
         @T.prim_func
         def main(Q: T.Tensor((64, 64), "float16"), K: T.Tensor((448, 64), "float16"), O: T.Tensor((64, 64), "float32")):
@@ -176,8 +176,8 @@ def test_an_operand_of_a_gemm() -> None:
 
     rng = np.random.default_rng(0)
     q, k = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 64), (448, 64)))
-    told, _ = both(attention(True), q, k, np.zeros((64, 64), np.float32))
-    assert "q is loaded once, before the loop" in told
+    reported, _ = both(attention(True), q, k, np.zeros((64, 64), np.float32))
+    assert "q is loaded once, before the loop" in reported
     cycles = []
     for inside in (True, False):
         kernel = tilelang.compile(attention(inside), target="npuir")
@@ -187,7 +187,7 @@ def test_an_operand_of_a_gemm() -> None:
 
 
 def test_where_room_is_scarce_it_stays() -> None:
-    """Three tiles, of which UB has room for two: loaded in front of the loop, one would take the room of the others."""
+    """UB has room for two of three tiles: a tile that is loaded before the loop would leave too little room for the others."""
     @T.prim_func
     def main(X: T.Tensor((5, 96, 256), "float32"), W: T.Tensor((96, 256), "float32"), Y: T.Tensor((5, 96, 256), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -205,6 +205,6 @@ def test_where_room_is_scarce_it_stays() -> None:
 
     rng = np.random.default_rng(0)
     x, w = rng.random((5, 96, 256), np.float32), rng.random((96, 256), np.float32)
-    told, left = both(main, x, w, np.zeros_like(x))
-    assert told.splitlines()[-1] == "all buffers in UB together take 294 912 bytes, and UB has 196 608"
+    reported, left = both(main, x, w, np.zeros_like(x))
+    assert reported.splitlines()[-1] == "all buffers in UB together take 294 912 bytes, and UB has 196 608"
     np.testing.assert_array_equal(left[2], np.broadcast_to(x[0] + x[0], x.shape))

@@ -1,6 +1,6 @@
-"""Modules are spoiled behind each pass: what xDSL's verifier finds of all ops is found by asking those that changed.
+"""Modules are made invalid after each pass: verifying the changed ops finds the errors that xDSL's verifier finds in all ops.
 
-``TILELANG_RANDOM_VERIFIED=400`` spoils each module so many times.
+``TILELANG_RANDOM_VERIFIED=400`` sets the number of changes of each module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STAGES = ("tile", "infer-scopes", "hivm-auto", "split-cores", "hivm")
 
 @cache
 def stages(name: str) -> dict[str, ModuleOp]:
-    """A kernel behind each pass."""
+    """Yields a kernel after each pass."""
     lowering = CALLS[name][0]()._lowering
     seen = {}
     pipeline.lower(lowering.traced.module.clone(), lowering.options, lambda stage, module: seen.update({stage: module.clone()}))
@@ -52,7 +52,7 @@ class Spoiler:
         self.blocks = [block for op in self.ops for region in op.regions for block in region.blocks]
 
     def attribute(self) -> Attribute:
-        """Some attribute, rather one that stands in the module."""
+        """Returns a random attribute, preferably one of the module."""
         found = [value for op in self.ops for value in (*op.properties.values(), *op.attributes.values())]
         return self.rng.choice([*found, UnitAttr(), StringAttr("x"), IntegerAttr(3, IndexType())])
 
@@ -136,7 +136,7 @@ class Spoiler:
         one.add_region(other.detach_region(0))
 
     def other_parent(self) -> None:
-        """An op around others is made another: what is in it is as it was."""
+        """Replaces an op with regions by another op with the same regions."""
         other = self.rng.choice([op for op in self.ops if op.regions and op is not self.op])
         made = type(other).create(
             operands=list(self.op.operands), result_types=list(self.op.result_types), properties=self.op.properties,
@@ -160,7 +160,7 @@ WAYS = [name for name, member in vars(Spoiler).items() if not name.startswith("_
 
 
 def verdict(check: Callable[[], None]) -> str:
-    """What a verifier says, whatever it trips over; empty where it is content."""
+    """Returns the message of a verifier, or of any exception in it; empty if the module is valid."""
     try:
         check()
     except Exception as error:  # noqa: BLE001  # a verifier may trip over anything that is broken
@@ -169,7 +169,7 @@ def verdict(check: Callable[[], None]) -> str:
 
 
 def all_asked(module: ModuleOp) -> str:
-    """What xDSL's verifier says, with nothing remembered of ops that are alike."""
+    """Returns the message of xDSL's verifier without a cache for similar ops."""
     definitions = [kind.get_irdl_definition() for kind in {type(op) for op in module.walk()} if issubclass(kind, IRDLOperation)]
     held = [vars(definition).pop("verify", None) for definition in definitions]
     try:
@@ -192,17 +192,17 @@ def test_what_is_spoiled_is_found_as_if_all_were_asked(name: str) -> None:
             way = WAYS[seed % len(WAYS)] if seed < len(WAYS) else rng.choice(WAYS)
             try:
                 getattr(Spoiler(module, rng), way)()
-            except (ValueError, IndexError, AssertionError, TypeError):  # there is no such thing to do to what was drawn
+            except (ValueError, IndexError, AssertionError, TypeError):  # the change is impossible for this op
                 continue
-            said, all_of_it = verdict(verified.verify), all_asked(module)
-            assert said == all_of_it, f"{way}, seed {seed} of {stage}"
-            found[bool(said)] += 1
+            message, all_of_it = verdict(verified.verify), all_asked(module)
+            assert message == all_of_it, f"{way}, seed {seed} of {stage}"
+            found[bool(message)] += 1
     assert found[True] > 10
     assert found[False] > 2
 
 
 class Spoils(ModulePass):
-    """A pass, and behind it something that it should not have done."""
+    """A pass with an additional invalid change."""
 
     def __init__(self, made: ModulePass, seed: int) -> None:
         object.__setattr__(self, "name", made.name)
@@ -224,7 +224,7 @@ class Spoils(ModulePass):
 
 
 @pytest.mark.parametrize("row", range(len(pipeline.ROWS)), ids=[row.name for row in pipeline.ROWS])
-def test_what_a_pass_spoils_is_found_behind_that_pass(row: int) -> None:
+def test_an_invalid_change_of_a_pass_is_found_after_that_pass(row: int) -> None:
     lowering = CALLS["both_cores"][0]()._lowering
     named = pipeline.kernel_passes(lowering.options)
     spoiled = [(name, Spoils(made, row) if place == row else made) for place, (name, made) in enumerate(named)]
@@ -265,8 +265,8 @@ def test_only_what_changed_is_asked() -> None:
     assert _ModuleWalk(verified._states, module).ops_to_verify() == []
 
 
-def test_an_op_that_stands_where_another_was_is_no_other() -> None:
-    """The ops that went are not held, and the identity of one may be that of the next that is made."""
+def test_a_new_op_with_the_id_of_a_removed_one_is_verified() -> None:
+    """Removed ops are not kept alive, so that a new op may have the same id."""
     module = stages("rows")["hivm"].clone()
     verified = IncrementalVerifier(module)
     verified.verify()

@@ -88,7 +88,7 @@ def test_elements_and_indices_meet_in_64_bits(kind: str, what: str, dialect: str
 @pytest.mark.parametrize(("change", "text"), [
     (lambda x, i, j: x + j, "xi64"),  # beyond int32, into int64
     (lambda x, i, j: T.cast(x + j, "int32"), "xi32"),  # the low bits of a sum
-    (lambda x, i, j: i * 8 + j, "xi32"),  # all of it fits
+    (lambda x, i, j: i * 8 + j, "xi32"),  # all values fit
     (lambda x, i, j: T.cast((x + j) >> 1, "int32"), "xi64"),  # the low bits of a shift are other bits of the sum
 ])
 def test_what_fits_or_is_cut_off_is_computed_in_int32(change: Any, text: str) -> None:

@@ -1,4 +1,4 @@
-"""More stages are never slower: where the workspaces of all blocks would leave L2, fewer iterations are under way."""
+"""More stages are never slower: if the workspaces of all blocks would not fit L2, fewer iterations overlap."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_a_stage_more_is_no_slower(module: str, name: str, shape: tuple[int, ...
 def test_it_says_what_does_not_fit() -> None:
     """384 blocks: of scores, products (64 KB) and p (32 KB) five, four and five slots, and of tensors 12.5 MB each way."""
     remarks = kernel_of("flash_attention", "attention", (49152, 1024, 128), 4).explain().remarks
-    said = [remark for remark in remarks if "as with num_stages=2" in remark.text]
-    assert len(said) == 1 and said[0].edit
+    report = [remark for remark in remarks if "as with num_stages=2" in remark.text]
+    assert len(report) == 1 and report[0].edit
     needed, tensors = 384 * (5 * 65536 + 4 * 65536 + 5 * 32768), 2 * 49152 * 128 * 2 + 2 * 1024 * 128 * 2
     for number in (needed, tensors, 192 * 2**20):
-        assert f"{number:,}".replace(",", " ") in said[0].text
+        assert f"{number:,}".replace(",", " ") in report[0].text
     few = kernel_of("flash_attention", "attention", (3072, 1024, 128), 4).explain().remarks
     assert not [remark for remark in few if "num_stages=" in remark.text and "slower" in remark.text]
 
@@ -55,12 +55,12 @@ def test_it_says_what_does_not_fit() -> None:
 def test_the_edit_that_it_says_is_one_that_can_be_tried() -> None:
     """512 blocks of causal attention keep one iteration between the cores, which no num_stages asks for; 24 need not."""
     kernel = kernel_of("causal_attention", "causal_attention", (128, 512, 128), 4)
-    (said,) = (remark for remark in kernel.explain().remarks if isinstance(remark.change, Rounds))
-    assert said.text.startswith(
+    (report,) = (remark for remark in kernel.explain().remarks if isinstance(remark.change, Rounds))
+    assert report.text.startswith(
         "the Cube core and the Vector cores work one iteration apart, because num_stages=4 would be slower: the workspaces of "
         "512 blocks")
-    assert "launch at most 24 blocks, one for each core," in said.edit
-    (edit,) = edits_of_refusals(kernel.explain().source, [said])
+    assert "launch at most 24 blocks, one for each core," in report.edit
+    (edit,) = edits_of_refusals(kernel.explain().source, [report])
     made, time = make_and_time(edit)
     assert made is not None and time is not None
     assert time < 0.6 * kernel.estimate().time_us

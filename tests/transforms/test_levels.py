@@ -1,4 +1,5 @@
-"""What the table of the pipeline says of the module behind each pass, on kernels and on the inputs of the passes' own tests."""
+"""The invariants of the module after each pass, as in the pipeline's table, on kernels and on the inputs of the passes'
+tests."""
 
 from __future__ import annotations
 
@@ -31,16 +32,16 @@ RUN = re.compile(r"^// RUN: tilelang-npu opt %s .*?-p '?(.+?)'? *(?:--\S+ .*)?\|
 
 
 def left(module: ModuleOp, options: pipeline.Options, rows: Sequence[Row]) -> dict[str, list[str]]:
-    """What the passes of some rows leave against the rows' levels, by stage."""
+    """Returns the violations of the rows' levels after the passes of some rows, by stage."""
     found: dict[str, list[str]] = {}
     for row in rows:
         row.create_pass(options).apply(make_context(), module)
         found[row.name] = violations(module, row.level)
-    return {name: said for name, said in found.items() if said}
+    return {name: report for name, report in found.items() if report}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[file.stem for file in SCRIPTS])
-def test_a_kernel_is_at_its_level_behind_each_pass(script: Path) -> None:
+def test_a_kernel_is_at_its_level_after_each_pass(script: Path) -> None:
     _, kernels = compiled(str(script), None)
     lowerings = {print_module(one.traced.module): one for one in (kernel._lowering for kernel in kernels)}
     assert lowerings
@@ -50,7 +51,7 @@ def test_a_kernel_is_at_its_level_behind_each_pass(script: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_hivm_of_other_tools_is_at_its_level_behind_each_pass(name: str) -> None:
+def test_hivm_of_other_tools_is_at_its_level_after_each_pass(name: str) -> None:
     kernel = CALLS[name][0]()
     text = re.sub(r",? *hivm.func_core_type = #hivm.func_core_type<\w+>", "", kernel.mlir("hivm-auto"))
     assert left(parse_module(text), kernel._lowering.options, pipeline.foreign_rows()) == {}
@@ -65,7 +66,8 @@ def parts(file: Path) -> list[tuple[list[str], str]]:
 
 
 def test_a_pass_brings_the_inputs_of_its_tests_to_its_level() -> None:
-    """What held of a level in front of a pass holds behind it; where all of the level in front held, all of its own does."""
+    """Invariants that hold before a pass hold after it; if all invariants of the previous level hold, all of the new level
+    do."""
     own = {row.name: row.level for row in pipeline.ROWS}
     before: dict[str, Level] = dict(zip(own, ["tile", *own.values()], strict=False))
     known, whole, wrong = pipeline.passes(), 0, []

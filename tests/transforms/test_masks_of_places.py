@@ -1,4 +1,4 @@
-"""Conditions on where a point is, as attention masks are: NumPy's values, whatever the sums and however far off the bound."""
+"""Conditions on the loop indices, such as attention masks: the values are NumPy's, for all affine expressions and bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS, COLUMNS = 5, 24
 
 
 def masked(sign: str, row: int, column: int, late: int, constant: int) -> Any:
-    """``X`` where ``row * i + constant`` is as ``sign`` says to ``column * j + late * n``, else -1."""
+    """``X`` if ``row * i + constant`` compares by ``sign`` with ``column * j + late * n``, else -1."""
     compare = SIGNS[sign]
 
     @tilelang.jit(target="npuir", sanitize=True)
@@ -56,7 +56,7 @@ def test_any_sums(sign: str, row: int, column: int, late: int, constant: int, n:
 
 
 @pytest.mark.parametrize("sign", SIGNS)
-def test_equality_beside_a_power_of_two_that_float32_cannot_tell(sign: str) -> None:
+def test_equality_near_a_power_of_two_beyond_float32(sign: str) -> None:
     check(sign, 1, 0, 1, 2**24 + 1, 2**24 + 2)
 
 

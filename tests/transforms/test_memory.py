@@ -140,7 +140,7 @@ def test_an_overflow_names_memory_planning_where_all_fits_with_it() -> None:
 
 
 def test_an_overflow_tells_what_is_alive_when_all_slots_are_given_up() -> None:
-    """Two slots of 160 KiB are 320; with one, the other buffer is what is too much, and fewer stages would not help."""
+    """Two slots of 160 KiB are 320; with one slot, the other buffer is too large, and fewer stages would not help."""
     text = """
 func.func @k(%X: memref<40960xf32, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index
@@ -191,7 +191,7 @@ def test_kernels_fit_into_little_more_than_is_alive(script: Path, monkeypatch: p
 
 @pytest.mark.parametrize("short", ["float16", "bfloat16"])
 def test_a_conversion_in_the_bytes_of_its_input(short: str) -> None:
-    """240 000 bytes of both in the 196 608 of UB, where the result takes the first half of what it is made of."""
+    """240 000 bytes of both in the 196 608 of UB, where the result takes the first half of its input's bytes."""
     length = 40000
 
     @T.prim_func

@@ -1,9 +1,8 @@
-"""Random loops and branches in each other, with tiles of one to three slots at every level: no two accesses race, and each flag
-has its wait.
+"""Random nested loops and branches, with tiles of one to three slots at every level: there are no races, and each set has its
+wait.
 
-Tiles lie where they may share bytes, loops run not at all or a few times, each time otherwise, and there may be more events to
-give than there are.
-``TILELANG_RANDOM_NESTS=1000 pytest tests/transforms/test_nested_loops.py`` draws so many.
+Tiles may share bytes, trip counts are zero or small and change from run to run, and more events may be needed than there are.
+``TILELANG_RANDOM_NESTS=1000 pytest tests/transforms/test_nested_loops.py`` sets the number of cases.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tilelang_npu.transforms.hivm.insert_sync import InsertSync
 
 NESTS = int(os.environ.get("TILELANG_RANDOM_NESTS", "40"))
 UNWRITTEN = "S221"
-"""Somewhere is read what nothing wrote: so it is drawn."""
+"""Random kernels may read uninitialised bytes."""
 ROW, MATRIX, SUM = f"memref<64xf32, {texts.UB}>", f"memref<1x1x16x16xf16, {texts.L1}>", f"memref<1x1x16x16xf32, {texts.L0C}>"
 GM_ROW, GM_MATRIX, GM_SUM = f"memref<64xf32, {texts.GM}>", f"memref<16x16xf16, {texts.GM}>", f"memref<16x16xf32, {texts.GM}>"
 
@@ -34,8 +33,8 @@ class Nest:
     """A random kernel of one core.
 
     Args:
-        rng: what draws it.
-        core: ``AIV``: loads, additions and stores; ``AIC``: loads, products and what takes them out.
+        rng: the random generator.
+        core: ``AIV``: loads, additions and stores; ``AIC``: loads, products and stores of their results.
     """
 
     def __init__(self, rng: random.Random, core: str) -> None:
@@ -86,7 +85,7 @@ class Nest:
         self.lines += steps[:self.rng.choice((2, 2, 3))] if self.rng.random() < 0.6 else steps[first:first + 1]
 
     def branch(self, tiles: list[str], sums: list[str], depth: int, around: str) -> None:
-        """What an iteration does or not, or in one of two ways."""
+        """A branch, with or without an alternative."""
         turn, condition = self.name(), self.name()
         self.lines += [f"{turn} = arith.remui {around}, %c{self.rng.randint(2, 3)} : index",
                        f"{condition} = arith.cmpi {self.rng.choice(('eq', 'ne'))}, {turn}, %c{self.rng.randint(0, 1)} : index",
@@ -139,5 +138,5 @@ def test_nothing_races(core: str) -> None:
         for step in (GuardL0(), InsertSync(), ExpandMultiBuffer()):
             step.apply(Context(), made)
         found = check(Program(made), [given, out], 1)
-        told = [str(one) for one in (*found.hazards, *found.errors) if one.code != UNWRITTEN]
-        assert told == [], f"seed {seed}: {told[0]}\n{text}\n{made}"
+        message = [str(one) for one in (*found.hazards, *found.errors) if one.code != UNWRITTEN]
+        assert message == [], f"seed {seed}: {message[0]}\n{text}\n{made}"

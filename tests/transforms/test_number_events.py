@@ -1,4 +1,4 @@
-"""A barrier that stands for an event of the author's says so."""
+"""A barrier that replaces an event of the author has a remark."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tilelang_npu.transforms.tile.number_events import NumberEvents
 CASE = Path(__file__).resolve().parents[1] / "filecheck" / "number-events" / "a_ninth_event_is_a_barrier.mlir"
 
 
-def test_a_barrier_in_place_of_an_event_is_not_told_as_the_authors() -> None:
+def test_a_barrier_in_place_of_an_event_is_not_reported_as_the_authors() -> None:
     module = parse_module(CASE.read_text(), CASE.name)
     NumberEvents().apply(make_context(), module)
-    said = {type(op): remark_of(op) for op in module.walk() if isinstance(op, (hivm.PipeBarrierOp, hivm.SetFlagOp))}
-    assert said == {hivm.SetFlagOp: None, hivm.PipeBarrierOp: Remark(
+    report = {type(op): remark_of(op) for op in module.walk() if isinstance(op, (hivm.PipeBarrierOp, hivm.SetFlagOp))}
+    assert report == {hivm.SetFlagOp: None, hivm.PipeBarrierOp: Remark(
         "number-events", text="this full barrier replaces event 10, because only 8 events exist",
         facts=Waits(source="ALL", target="ALL"))}

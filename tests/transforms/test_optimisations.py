@@ -1,4 +1,4 @@
-"""Each optimisation switched off by name: another program, the same values, and no fewer cycles; and what each tells."""
+"""Each optimisation switched off by name: another program, the same values, and no fewer cycles; and the remarks of each."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def sums() -> tuple[Any, Arrays]:
 
 
 def crowd() -> tuple[Any, Arrays]:
-    """Five tiles, of which UB has room for three, and rows that are loaded meanwhile."""
+    """Five tiles, while UB has room for three, and rows that are loaded at the same time."""
     @T.prim_func
     def main(A: T.Tensor((5, 56, 256), "float32"), R: T.Tensor((5, 256), "float32"), C: T.Tensor((5, 56, 256), "float32"),
              S: T.Tensor((5, 256), "float32")):
@@ -255,7 +255,7 @@ def compiled(func: Any, *without: str) -> Any:
     return tilelang.compile(func, target="npuir", pass_configs={"tl.disable": list(without)}, sanitize=True)
 
 
-def told(kernel: Any) -> dict[str, str]:
+def reported(kernel: Any) -> dict[str, str]:
     """The section of the page, by the names of the optimisations."""
     found: dict[str, str] = {}
     for line in kernel.explain().sections["optimisations"]:
@@ -281,12 +281,12 @@ def test_switched_off(name: str) -> None:
         np.testing.assert_array_equal(one, other)
     assert with_it.mlir() != without.mlir()
     assert with_it.last_launch.cycles <= without.last_launch.cycles
-    assert told(with_it)[name] not in ("no occasion\n", "switched off\n")
-    assert told(without)[name] == "switched off\n"
+    assert reported(with_it)[name] not in ("no occasion\n", "switched off\n")
+    assert reported(without)[name] == "switched off\n"
 
 
 def test_what_is_told() -> None:
-    shown = told(compiled(attention()[0]))
+    shown = reported(compiled(attention()[0]))
     assert "each Vector core has half of the rows of p_ub, product_ub, result, scaled, scores_ub" in shown["bind-sub-blocks"]
     assert "scores_ub has 2 slots in the loop at line" in shown["multi-buffer"]
     assert "k has 3 slots, because stages of different iterations use it" in shown["overlap-iterations"]
@@ -302,7 +302,7 @@ def test_several_and_one_as_a_string() -> None:
     assert both.without == ("banks", "multi-buffer")
     one = tilelang.compile(func, target="npuir", pass_configs={tilelang.PassConfigKey.TL_DISABLE: "banks"})
     assert one.without == ("banks",)
-    assert told(one)["overlap-iterations"] != told(both)["overlap-iterations"] == "off: multi-buffer is switched off\n"
+    assert reported(one)["overlap-iterations"] != reported(both)["overlap-iterations"] == "off: multi-buffer is switched off\n"
 
 
 def test_a_name_that_there_is_not() -> None:
@@ -359,7 +359,7 @@ def test_the_docs_list_each(name: str) -> None:
     assert f"| `{name}` | {' | '.join(OPTIMISATIONS[name].split('; without it, '))} |" in listed
 
 
-def test_a_buffer_of_one_slot_is_not_told_of() -> None:
+def test_a_buffer_of_one_slot_is_not_reported() -> None:
     @T.prim_func
     def main(X: T.Tensor((4, 64), "float32"), Y: T.Tensor((4, 64), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -369,4 +369,4 @@ def test_a_buffer_of_one_slot_is_not_told_of() -> None:
                 T.vexp(x, x)
                 T.copy(x, Y[i, 0])
 
-    assert told(compiled(main))["multi-buffer"] == "no occasion\n"
+    assert reported(compiled(main))["multi-buffer"] == "no occasion\n"

@@ -1,4 +1,4 @@
-"""What holds a core back from running ahead of the other is there where a flag would count too many sets, and only there."""
+"""Back-pressure flags between the cores are inserted if and only if a flag would count too many sets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_goes_one_way_is_held_back_where_it_is_more_than_a_flag_counts(trip
 
 @pytest.mark.parametrize("trips", [2, LIMIT - SLOTS, LIMIT - SLOTS + 1, LIMIT, 4 * LIMIT])
 def test_a_branch_that_is_not_taken_exchanges_a_flag_where_that_could_be_too_often(trips: int) -> None:
-    """Vector sets a flag for each slot in front of the loop and one in each iteration, whether or not the branch is taken."""
+    """Vector sets a flag for each slot before the loop and one in each iteration, whether or not the branch is taken."""
     sets, branches = flags(IN_A_BRANCH, trips, WHOLE)
     more = trips + SLOTS > LIMIT
     assert branches == (2 if more else 1)

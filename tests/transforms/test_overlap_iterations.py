@@ -18,7 +18,7 @@ TILE, DIM = 16, 32
 
 
 def weighted_sums(length: int, keys: int, stages: int, statistic: tuple[int, ...] = (TILE, 1)) -> Any:
-    """Attention without the division: block ``b`` sees ``b + keys`` tiles of keys, of which there may be none."""
+    """Attention without the division: block ``b`` processes ``b + keys`` tiles of keys, which may be zero."""
     line = len(statistic) == 1
     tiles = T.ceildiv(length, TILE)
 
@@ -93,7 +93,7 @@ def several_tiles(length: int, keys: int, stages: int, outer: int) -> Any:
 @pytest.mark.parametrize("outer", [1, 2])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_inside_another_loop(stages: int, outer: int) -> None:
-    """Each round of the outer loop starts with the rings that the one before it left, in any order."""
+    """Each iteration of the outer loop starts with the ring buffers in the state that the previous one left."""
     length, keys = 40, 3
     rng = np.random.default_rng(0)
     q, k = (rng.integers(-2, 3, (rows, DIM)).astype(np.float16) for rows in (length, keys * TILE))
@@ -131,7 +131,7 @@ def test_as_many_stages_as_you_like(length: int, keys: int, stages: int) -> None
 
 @pytest.mark.parametrize("schedule", ["early", "late", "random:0", "random:1", "random:2", "random:3"])
 def test_no_schedule_changes_a_byte(schedule: str) -> None:
-    """What the flags leave open gives the same result in any order."""
+    """All orders that the flags allow give the same result."""
     serial, kernel = run(48, 3, 2)
     rng = np.random.default_rng(0)
     q = rng.integers(-2, 3, (48, DIM)).astype(np.float16)
@@ -151,7 +151,7 @@ def test_two_stages_take_fewer_cycles() -> None:
 
 @pytest.mark.parametrize("stages", [2, 3])
 def test_a_row_statistic_in_one_axis_is_as_fast_as_a_column(stages: int) -> None:
-    """What one stage hands to a later one is seen in another shape there: each sees its slot so."""
+    """A later stage uses a buffer of an earlier one with another shape: it reshapes the slot."""
     line, column = (run(48, 8, stages, statistic) for statistic in ((TILE,), (TILE, 1)))
     for found, expected in zip(line[0], column[0], strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -189,8 +189,8 @@ def halved_products(stages: int) -> Any:
 
 
 @pytest.mark.parametrize("stages", [2, 3])
-def test_no_event_is_set_again_where_a_later_iteration_waits_for_it_behind_the_set(stages: int) -> None:
-    """An iteration would set the number that another one, two iterations on, has not yet waited for."""
+def test_no_event_is_set_again_if_a_later_iteration_waits_for_it_after_the_set(stages: int) -> None:
+    """An iteration would set an event for which another iteration, two iterations later, has not yet waited."""
     rng = np.random.default_rng(0)
     x, w = rng.integers(-4, 5, (6 * TILE, DIM)).astype(np.float32), rng.integers(-2, 3, (DIM, DIM)).astype(np.float16)
     kernel = tilelang.compile(halved_products(stages), out_idx=[3], target="npuir", sanitize=True)
@@ -276,7 +276,7 @@ def test_what_goes_through_a_parameter_overlaps_as_what_the_compiler_passes(stag
 
 
 def test_buffers_of_different_times_need_no_room_side_by_side() -> None:
-    """What the two halves of an iteration make has the same bytes: only a plan says whether the rings have room, too."""
+    """Results of the two halves of an iteration share bytes: only a plan decides whether the ring buffers fit too."""
     serial, overlapped = (sums_through_a_workspace(4, depth, 240) for depth in (1, 2))
     (memory,) = [each for each in overlapped.memory_report().memories if each.name == "UB"]
     sizes = [each.nbytes for each in memory.buffers if each.name in ("first", "second")]
@@ -350,23 +350,23 @@ def asking(cross_interval: int | None = None, **by_hand: object) -> Any:
 
 
 @pytest.mark.parametrize("interval", [None, 1, 2, 4])
-def test_an_interval_of_flags_changes_nothing_and_is_told(interval: int | None) -> None:
+def test_an_interval_of_flags_changes_nothing_and_is_reported(interval: int | None) -> None:
     kernel = tilelang.compile(asking(interval), out_idx=[2], target="npuir")
-    told = [each for each in kernel.explain().refused if "cross_interval" in each.text]
-    assert len(told) == (interval in (2, 4)) and all(f"not one in {interval} " in each.text and each.place for each in told)
+    found = [each for each in kernel.explain().refused if "cross_interval" in each.text]
+    assert len(found) == (interval in (2, 4)) and all(f"not one in {interval} " in each.text and each.place for each in found)
     assert kernel.mlir() == tilelang.compile(asking(), out_idx=[2], target="npuir").mlir()
 
 
 @pytest.mark.parametrize(("asked", "code"), [({"sync": [[0]]}, "T190"), ({"cross_interval": 0}, "T150"),
                                              ({"cross_interval": 1.5}, "T150")])
 def test_a_schedule_by_hand_is_refused_with_the_reason(asked: dict[str, Any], code: str) -> None:
-    with pytest.raises(tilelang.TileError) as told:
+    with pytest.raises(tilelang.TileError) as message:
         tilelang.compile(asking(**asked), out_idx=[2], target="npuir")
-    assert told.value.code == code and next(iter(asked)) in str(told.value)
+    assert message.value.code == code and next(iter(asked)) in str(message.value)
 
 
 def test_no_depth_is_tried_where_a_tile_alone_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of them has a plan, and each trial is a way to the plan; what is told is the tile's demand as before."""
+    """No depth has a memory plan, and each trial would run the planner; the error is about the tile's size, as before."""
     tried = []
     monkeypatch.setattr(PassWithPlanTrial, "missing_room", lambda self, module: tried.append(module) or "there is no room")
     monkeypatch.setitem(globals(), "TILE", 192)

@@ -63,7 +63,8 @@ def test_a_power() -> None:
 @pytest.mark.parametrize("function", ["exp2", "acosh"])  # a vector operation, and one that goes point by point
 @pytest.mark.parametrize("which", [1, 9])
 def test_a_product_that_is_changed_in_place_in_a_loop(function: str, which: int) -> None:
-    """What attention does to its scores: Cube makes them, Vector changes them where they are, Cube takes them."""
+    """As for the scores of attention: the Cube core computes them, the Vector core changes them in place, the Cube core reads
+    them."""
     of = {"exp2": T.exp2, "acosh": T.acosh}[function]
 
     @tilelang.jit(target="npuir", sanitize=True)
@@ -108,7 +109,7 @@ def test_a_product_that_is_changed_in_place_in_a_loop(function: str, which: int)
 
 
 @pytest.mark.parametrize("op", [lambda a, b: a + b, lambda a, b: a * b, T.max, T.min], ids=["add", "mul", "max", "min"])
-def test_a_constant_that_stands_first_takes_no_tile_of_its_own(op: Callable[..., Any]) -> None:
+def test_a_constant_first_operand_needs_no_tile(op: Callable[..., Any]) -> None:
     """``0.5 * x`` is ``x * 0.5``: HIVM takes the scalar second, and no tile is filled with it."""
     kernels = [kernel_of(lambda x: op(0.5, x), "float32"), kernel_of(lambda x: op(x, 0.5), "float32")]
     first, second = (kernel.mlir() for kernel in kernels)

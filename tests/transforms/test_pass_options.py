@@ -1,4 +1,5 @@
-"""Pipelines as text: every option of every pass is a value, and ``opt -p`` of a stage's text does what a compilation does."""
+"""Pipelines as text: every option of every pass has a value, and ``opt -p`` on a stage's text does the same as a
+compilation."""
 
 from __future__ import annotations
 
@@ -194,7 +195,7 @@ def test_a_type_that_text_cannot_say_is_refused() -> None:
         options_of(WithFunction)
 
 
-# -- what opt does -----------------------------------------------------------------------------------------------------
+# -- the opt command ---------------------------------------------------------------------------------------------------
 
 
 def differing_stages(kernel: Any) -> list[str]:

@@ -1,6 +1,6 @@
-"""A pass that runs again finds its work done: it leaves the module alone, or refuses it; so does any pass on finished text.
+"""A pass that runs a second time does not change the module, or refuses it; so does any pass on the final text.
 
-``TILELANG_RANDOM_PASSES=11 pytest tests/transforms/test_passes_run_twice.py`` takes so many kernels.
+``TILELANG_RANDOM_PASSES=11 pytest tests/transforms/test_passes_run_twice.py`` sets the number of kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _kernel(name: str) -> Any:
 
 
 def _again(made: Any, text: str) -> str:
-    """The text behind one run more, or the refusal."""
+    """Returns the text after one more run, or the refusal."""
     module = parse_module(text)
     try:
         made.apply(make_context(), module)

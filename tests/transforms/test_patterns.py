@@ -1,4 +1,4 @@
-"""Every rewrite pattern by itself: the form that it rewrites, and forms that look alike and must stay."""
+"""Every rewrite pattern alone: the form that it rewrites, and similar forms that must not change."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ MADE: dict[type[RewritePattern], Callable[[ModuleOp], RewritePattern]] = {
         ExpandComposite, ExpandAbsoluteReduction, ExpandScalarStorageFill, ShiftUnsignedAsSigned, WidenElementwise,
         WidenRounding, WidenReduction, MergeEqualOperations, EraseLoopThatNeverRuns, EraseUnusedOperation)},
 }
-"""How a pattern is made for a module."""
+"""A function that creates a pattern for a module."""
 
 NARROW, N = alloc(x="ub<8x64xbf16>"), "ub<8x64xbf16>"
 LOAD_N, STORE_N = copy("X", G, "x", N), copy("x", N, "Y", G)
@@ -352,7 +352,7 @@ CALLS: dict[type[calls.LoweringPattern], tuple[str, str]] = {
 
 @pytest.fixture
 def plug_in_operations() -> Iterator[None]:
-    """Operations of a plug-in: one that builds its HIVM op, and one whose HIVM op is made from its entry."""
+    """Operations of a plug-in: one that builds its HIVM op, and one whose HIVM op is generated from its entry."""
     with temporary():
         for name, facts in {
             "product_of_rows": {"hivm": "vcumprod", "build": lambda ins, outs, _: hivm.VCumprodOp(ins[0], outs[0], dims=[0])},

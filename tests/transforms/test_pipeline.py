@@ -1,4 +1,4 @@
-"""The order of the passes, and what happens when one of them fails."""
+"""The order of the passes, and errors of passes."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def test_a_module_that_does_not_verify_is_the_passes_fault(monkeypatch: pytest.M
     monkeypatch.setattr(Tidy, "apply", spoil)
     with pytest.raises(InternalError, match="after hivm-auto the module does not verify"):
         pipeline.lower(parse_module(KERNEL), pipeline.Options())
-    with pytest.raises(InternalError):  # found behind the last pass, or by one that trips over it
+    with pytest.raises(InternalError):  # found after the last pass, or by a pass that fails on it
         pipeline.lower(parse_module(KERNEL), pipeline.Options(), each=False)

@@ -68,7 +68,7 @@ def test_values_at_all_sizes(tiles: int, columns: int) -> None:
 
 
 def test_rows_that_an_earlier_iteration_stored() -> None:
-    """Each iteration loads what the one before has stored in GM."""
+    """Each iteration loads data that the previous one has stored in GM."""
     @T.prim_func
     def main(Y: T.Tensor((9, 512), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -150,8 +150,8 @@ def test_stages_that_the_author_leaves_open() -> None:
 
 
 def test_explain_says_which_loops_are_pipelined() -> None:
-    said = str(compiled(streamed(9)).explain())
-    assert "the loop runs as T.Pipelined with num_stages=2, because it loads tiles" in said
+    report = str(compiled(streamed(9)).explain())
+    assert "the loop runs as T.Pipelined with num_stages=2, because it loads tiles" in report
 
 
 def test_a_loop_without_room_stays_serial() -> None:
@@ -176,7 +176,7 @@ def test_a_kernel_with_flags_of_its_author_stays() -> None:
     assert compiled(main).mlir() == compiled(main, on=False).mlir()
 
 
-def test_a_number_of_the_author_beside_the_tiles() -> None:
+def test_a_scalar_of_the_author_together_with_the_tiles() -> None:
     """A local variable has no memory that slots could take."""
     @T.prim_func
     def main(X: T.Tensor((64, 512), "float32"), Y: T.Tensor((64, 512), "float32")):

@@ -1,4 +1,4 @@
-"""Where an accumulator is cleared that vector work reads too: where every later reader finds it."""
+"""The position of the clear of an accumulator that vector work reads too: it must be visible to every later reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ_AFTER = {
     "the same, and a gemm":
         "for i in T.serial(n):\n    gemm(True)\nfor i in T.serial(3):\n    if n > i:\n        gemm(i == 0)\ngemm(False)",
 }
-"""What follows a clear of an accumulator that vector work reads: the accumulator is added to on some ways alone."""
+"""Statements after a clear of an accumulator that vector work reads: only some paths add to the accumulator."""
 
 CLEARED = """
 import tilelang_npu as tilelang

@@ -1,4 +1,4 @@
-"""What an optimisation looks at and leaves: the page names the line, the reason with sizes, and an edit that makes it done."""
+"""Refused optimisations: ``explain()`` names the line, the reason with sizes, and an edit that allows the optimisation."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def partly_written(edited: bool) -> Any:
     def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             x = T.alloc_shared((8, 64), "float32")
-            for i in T.Pipelined(4, num_stages=1):  # with slots, multi-buffer tells of x
+            for i in T.Pipelined(4, num_stages=1):  # with slots, multi-buffer has a remark on x
                 if edited:
                     T.copy(X[i, 0, 0], x)
                 else:
@@ -323,7 +323,7 @@ def test_explain_says_refused_where_it_was_refused_and_with_the_edit_it_is_done(
 
 
 @pytest.mark.parametrize("rows", [64, 112])
-def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
+def test_slots_that_do_not_fit_are_not_reported_as_granted(rows: int) -> None:
     @T.prim_func
     def main(X: T.Tensor((4, rows, 256), "float32"), Y: T.Tensor((4, rows, 256), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -347,10 +347,10 @@ def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
         assert pipeline.endswith("multi-buffered: nothing")
 
 
-@pytest.mark.parametrize(("count", "said"), [
+@pytest.mark.parametrize(("count", "report"), [
     (0, "the loop has no iteration, and is removed"), (1, "the loop has one iteration, so no iterations can overlap"),
     (2, "multi-buffered: x (UB)")])
-def test_a_pipelined_loop_of_too_few_iterations_says_so(count: int, said: str) -> None:
+def test_a_pipelined_loop_of_too_few_iterations_says_so(count: int, report: str) -> None:
     @T.prim_func
     def main(X: T.Tensor((4, 16, 256), "float32"), Y: T.Tensor((4, 16, 256), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -362,7 +362,7 @@ def test_a_pipelined_loop_of_too_few_iterations_says_so(count: int, said: str) -
 
     kernel, _ = about(main, "multi-buffer")
     (pipeline,) = kernel.explain().sections["pipelines"]
-    assert pipeline.endswith(f"num_stages=2  {said}")
+    assert pipeline.endswith(f"num_stages=2  {report}")
     x, y = np.random.default_rng(0).standard_normal((4, 16, 256)).astype(np.float32), np.zeros((4, 16, 256), np.float32)
     kernel(x, y)
     np.testing.assert_allclose(y[:count], np.exp(x[:count]), rtol=1e-6)
@@ -391,12 +391,12 @@ def test_an_accumulator_that_L0C_has_room_for_once_says_so(columns: int) -> None
                 T.copy(c, C[i * 192, 0])
 
     kernel, remarks = about(main, "multi-buffer")
-    told = [one.text for one in remarks if one.text.startswith("c")]
+    reported = [one.text for one in remarks if one.text.startswith("c")]
     if columns == 128:
-        assert len(told) == 1 and "98 304 bytes of L0C) has one slot for the 2 stages" in told[0]
-        assert "L0C, which has 131 072 bytes, too few for a second slot" in told[0]
+        assert len(reported) == 1 and "98 304 bytes of L0C) has one slot for the 2 stages" in reported[0]
+        assert "L0C, which has 131 072 bytes, too few for a second slot" in reported[0]
     else:
-        assert len(told) == 1 and "c has 2 slots" in told[0]
+        assert len(reported) == 1 and "c has 2 slots" in reported[0]
     a, b = (np.random.default_rng(7).standard_normal(shape).astype(np.float16) for shape in ((768, 64), (64, columns)))
     c = np.zeros((768, columns), np.float16)
     kernel(a, b, c)

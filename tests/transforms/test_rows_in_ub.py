@@ -11,8 +11,8 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
 
-def beside(rows: int, columns: int, dtype: str) -> Any:
-    """Two buffers one right behind the other; the first is loaded and doubled, the second must not notice."""
+def adjacent(rows: int, columns: int, dtype: str) -> Any:
+    """Two adjacent buffers: the first is loaded and doubled, which must not change the second."""
     nbytes = -(-rows * columns * tilelang.DataType(dtype).bits // 8 // 32) * 32
 
     @T.prim_func
@@ -37,7 +37,7 @@ def test_the_next_address_is_free(rows: int, columns: int, dtype: str) -> None:
     rng = np.random.default_rng(0)
     a, c = rng.random((rows, columns)).astype(dtype), rng.random(64).astype(dtype)
     b, before = np.zeros_like(a), c.copy()
-    beside(rows, columns, dtype)(a, b, c)
+    adjacent(rows, columns, dtype)(a, b, c)
     np.testing.assert_array_equal(b, a + a)
     np.testing.assert_array_equal(c, before)
 

@@ -1,4 +1,4 @@
-"""``T.Pipelined(order=, stage=, group=)``: statements stand where their author puts them, and compute what they did."""
+"""``T.Pipelined(order=, stage=, group=)``: statements have the author's order, and compute the same values."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_values_are_those_of_the_loop_as_written(trips: int, dynamic: bool, roun
 
 
 def attention(trips: int, **schedule: Any) -> Any:
-    """Products, what the Vector cores make of them, products of that, and a sum that goes from iteration to iteration."""
+    """Products, vector work on them, products of its results, and a loop-carried sum."""
     @tilelang.jit(target="npuir", out_idx=[3])
     def make(trips: int) -> Any:
         @T.prim_func
@@ -118,7 +118,7 @@ def test_stages_by_hand_hide_the_other_core() -> None:
     assert times[1] < 0.7 * times[0]
 
 
-def test_what_was_done_is_told_and_can_be_switched_off() -> None:
+def test_the_optimisation_is_reported_and_can_be_switched_off() -> None:
     kernel = elementwise(4, stage=[0, 0, 1, 1, 1])
     done = [each.text for each in kernel.explain().remarks if each.maker == "schedule-statements"]
     assert done[0] == "the statements of the loop run in the given order, on up to 2 iterations at a time"
@@ -190,13 +190,13 @@ def test_rows_that_each_iteration_has_for_itself_may_be_loaded_ahead() -> None:
 
 
 def test_a_schedule_that_changes_what_is_computed_is_refused_with_one_that_does_not() -> None:
-    """Also: the schedule that is told is one."""
-    for given, said in (({"order": [0, 1, 3, 2, 4]}, "access z after"), ({"stage": [1, 0, 0, 0, 0]}, "access x after"),
+    """The suggested schedule is valid."""
+    for given, report in (({"order": [0, 1, 3, 2, 4]}, "access z after"), ({"stage": [1, 0, 0, 0, 0]}, "access x after"),
                         ({"stage": [0, 0, 1, 0, 1]}, "access z after")):
-        with pytest.raises(tilelang.TileError) as told:
+        with pytest.raises(tilelang.TileError) as reported:
             elementwise(4, **given)
-        assert told.value.code == "T206" and said in str(told.value)
-        found = re.search(r"stage=(\[.*?\]), order=(\[.*?\])", str(told.value))
+        assert reported.value.code == "T206" and report in str(reported.value)
+        found = re.search(r"stage=(\[.*?\]), order=(\[.*?\])", str(reported.value))
         assert found is not None
         stage, order = ([int(number) for number in re.findall(r"\d+", text)] for text in found.groups())
         x, y = np.random.default_rng(0).uniform(-1, 1, (2, 4 * ROWS, COLUMNS)).astype(np.float32)
@@ -204,8 +204,8 @@ def test_a_schedule_that_changes_what_is_computed_is_refused_with_one_that_does_
 
 
 def test_what_goes_from_iteration_to_iteration_keeps_its_order() -> None:
-    """A running sum that one statement adds to and another stores: the store may be one iteration late, in front of the next
-    addition, and no more."""
+    """A running sum that one statement adds to and another stores: the store may be at most one iteration late, before the next
+    addition."""
     def make(**schedule: Any) -> Any:
         @tilelang.jit(target="npuir", out_idx=[1])
         def made() -> Any:
@@ -230,12 +230,12 @@ def test_what_goes_from_iteration_to_iteration_keeps_its_order() -> None:
     assert kernel.last_launch.hazards == []
     np.testing.assert_array_equal(left.reshape(x.shape), np.cumsum(x, axis=0, dtype=np.float32))
     for given in ({"stage": [0, 1, 2]}, {"stage": [0, 1, 3], "order": [0, 2, 1]}):
-        with pytest.raises(tilelang.TileError, match="total passes values from iteration to iteration") as told:
+        with pytest.raises(tilelang.TileError, match="total passes values from iteration to iteration") as reported:
             make(**given)
-        assert told.value.code == "T206"
+        assert reported.value.code == "T206"
 
 
-@pytest.mark.parametrize(("given", "said"), [
+@pytest.mark.parametrize(("given", "report"), [
     ({"order": [0, 1, 2]}, "order has 3 numbers for 5 statements"),
     ({"stage": [0] * 6}, "stage has 6 numbers for 5 statements"),
     ({"order": [0, 1, 2, 3, 3]}, "is not a permutation"), ({"order": [0, 1, 2, 3, 9]}, "is not a permutation"),
@@ -244,13 +244,13 @@ def test_what_goes_from_iteration_to_iteration_keeps_its_order() -> None:
     ({"group": 1, "stage": [0]}, "is not a schedule"),
     ({"order": [-1, 0, 1, 2, 3], "stage": [0] * 5}, "has order -1 and stage 0"),
 ])
-def test_numbers_that_are_no_schedule_of_the_body(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(tilelang.TileError) as told:
+def test_numbers_that_are_no_schedule_of_the_body(given: dict[str, Any], report: str) -> None:
+    with pytest.raises(tilelang.TileError) as reported:
         elementwise(4, **given)
-    assert told.value.code == "T150" and said in str(told.value)
+    assert reported.value.code == "T150" and report in str(reported.value)
 
 
 def test_only_a_load_can_be_left_to_the_compiler() -> None:
-    with pytest.raises(tilelang.TileError, match="this is no load") as told:
+    with pytest.raises(tilelang.TileError, match="this is no load") as reported:
         elementwise(4, stage=[0, 0, -1, 0, 0])
-    assert told.value.code == "T206"
+    assert reported.value.code == "T206"

@@ -1,6 +1,7 @@
-"""What a branch changes in place, or makes in another memory than its sibling: one memory holds it behind both.
+"""Buffers that a branch changes in place, or writes in another memory than the other branch: after both, one memory has the
+value.
 
-What a loop begins anew need not be brought to it.
+A buffer that a loop initialises need not be copied to the loop's memory.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def test_a_product_that_a_branch_changes(way: str, stages: int, first: int, at: 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
 def product_or_sum():
-    """One branch multiplies, the other one adds: what both leave is read behind them."""
+    """One branch multiplies, the other one adds: the result of either is read after them."""
 
     @T.prim_func
     def product_or_sum(
@@ -153,7 +154,7 @@ def twice(rounds):
 
 
 @pytest.mark.parametrize("parts", [0, 1, 4])
-def test_a_loop_that_begins_anew_needs_nothing_from_in_front_of_it(parts: int) -> None:
+def test_a_loop_that_initialises_a_buffer_needs_no_value_from_before(parts: int) -> None:
     a = RNG.standard_normal((ROWS, 4 * DEEP)).astype(np.float16)
     b = RNG.standard_normal((WIDE, 4 * DEEP)).astype(np.float16)
     kernel, held = twice(3), np.full((ROWS, WIDE), 2.0, np.float32)

@@ -1,4 +1,4 @@
-"""Numbers that the Vector core makes decide what the Cube core does: right values, no hazards, no flag left over."""
+"""The Cube core's control flow depends on numbers that the Vector core computes: right values, no hazards, balanced flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``separate-statements`` on kernels: where it inserts barriers, and where it inserts none."""
+"""``separate-statements`` on kernels: the positions at which it inserts barriers, and those at which it does not."""
 
 from __future__ import annotations
 

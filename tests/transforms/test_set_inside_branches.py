@@ -1,4 +1,5 @@
-"""An event is set in a branch behind the work that it waits for, and in the other arm: one set for each wait, and no hazard."""
+"""An event is set in a branch after the work that its wait needs, and in the other arm: one set for each wait, and no
+hazard."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ GM = f"memref<{SIZE}xf32, #hivm.address_space<gm>>"
 FLAGS = f"memref<{TRIPS}xi1, #hivm.address_space<gm>>"
 
 
-def kernel(then: Sequence[str], otherwise: Sequence[str] = (), behind: Sequence[str] = ("exp u x", "store x"), *,
+def kernel(then: Sequence[str], otherwise: Sequence[str] = (), following: Sequence[str] = ("exp u x", "store x"), *,
            rounds: int = 0) -> str:
-    """A loop with a branch, a load into ``u`` behind it, and what follows; operations as ``exp FROM TO``, ``store FROM``. With
-    rounds, in another loop."""
+    """A loop with a branch, a load into ``u`` after it, and further operations, given as ``exp FROM TO``, ``store FROM``. With
+    ``rounds``, it is inside another loop."""
     def spelled(words: str) -> str:
         kind, source, *target = words.split()
         if kind == "store":
@@ -48,7 +49,7 @@ def kernel(then: Sequence[str], otherwise: Sequence[str] = (), behind: Sequence[
     %d = memref.load %D[%i] : {FLAGS}
     scf.if %d {arms}
     hivm.hir.load ins(%X : {GM}) outs(%u : {UB})
-    {chr(10).join(map(spelled, behind))}
+    {chr(10).join(map(spelled, following))}
   }}
   {"}" if rounds else ""}
   hivm.hir.store ins(%w : {UB}) outs(%O : {GM})
@@ -75,7 +76,7 @@ def _compiled(text: str) -> str:
 
 
 def _sets(text: str) -> tuple[int, int]:
-    """How many sets of V for MTE2 stand in the arms of a branch, and how many elsewhere."""
+    """Returns the number of sets of V for MTE2 in the arms of a branch, and elsewhere."""
     found = [op for op in parse_module(text).walk() if isinstance(op, hivm.SetFlagOp) and op.pipes() == ("V", "MTE2")]
     within = sum(isinstance(op.parent_op(), scf.IfOp) for op in found)
     return within, len(found) - within
@@ -97,7 +98,7 @@ def test_an_event_is_set_once_in_each_arm(then: list[str], otherwise: list[str])
 
 
 @pytest.mark.parametrize(("then", "otherwise"), LATE.values(), ids=LATE)
-def test_what_a_branch_does_last_is_waited_for_behind_it(then: list[str], otherwise: list[str]) -> None:
+def test_the_last_access_in_a_branch_is_waited_for_after_it(then: list[str], otherwise: list[str]) -> None:
     text = _compiled(kernel(then, otherwise))
     assert _sets(text)[1]
     for call in _calls():
@@ -107,14 +108,14 @@ def test_what_a_branch_does_last_is_waited_for_behind_it(then: list[str], otherw
 @pytest.mark.parametrize(("then", "otherwise"), [*EARLY.values(), *LATE.values()], ids=[*EARLY, *LATE])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_loop_that_runs_again_has_no_hazard(then: list[str], otherwise: list[str], rounds: int) -> None:
-    """What holds a loop's events for its next run finds other events for it."""
+    """A loop that runs several times and keeps its events between its runs: other waits use other events."""
     text = _compiled(kernel(then, otherwise, rounds=rounds))
     for call in _calls():
         assert Launch(Program(parse_module(text)).trace(call.arguments, blocks=1)).hazards == []
 
 
 def test_the_load_begins_while_the_branch_goes_on() -> None:
-    """What is set early is waited for early: the same branch takes longer where the buffer is read last."""
+    """With an early set the load begins early: the same branch takes longer if the buffer is read last."""
     times = []
     for then in (["exp u v", "exp v w", "exp w y"], ["exp v w", "exp w y", "exp u v"]):
         call = _calls()[-1]

@@ -1,4 +1,4 @@
-"""A loop whose statements work on iterations of their own: rings for what goes between, in one loop or in three."""
+"""A loop whose statements work on different iterations: ring buffers for the data between them, in one loop or in three."""
 
 from __future__ import annotations
 

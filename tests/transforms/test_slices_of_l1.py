@@ -1,5 +1,5 @@
-"""Slices of buffers whose place or size only run time knows: the elements of the slice and no others, and a T502 at the line
-where the slice leaves its buffer."""
+"""Slices of L1 buffers with run-time offset or size: only the elements of the slice are accessed, and a slice that exceeds its
+buffer is a T502 at its line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS, COLUMNS = 64, 96
 
 
 def written(body: Any, kind: str, columns: int = COLUMNS) -> Any:
-    """A kernel that shows what ``body`` leaves in an L1 buffer, by a product with the identity."""
+    """A kernel that returns the contents of an L1 buffer after ``body``, by a product with the identity."""
     sums = "int32" if kind == "int8" else "float32"
 
     @T.prim_func

@@ -1,4 +1,4 @@
-"""Loops as users write them, under a branch or one after the other with the same buffers, have the slots that they ask for."""
+"""Typical loops of users, under a branch or in sequence with the same buffers, get the requested slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ TILE, DEPTH, CORES = 64, 8, 3
 
 
 def persistent(rows: int, columns: int, *, guarded: bool) -> Any:
-    """A product, of which each core takes tile by tile; ``guarded``, not every round of every core has one."""
+    """A product whose tiles are distributed over the cores in a loop; if ``guarded``, the last iteration of some cores has no
+    tile."""
     tiles = rows // TILE * (columns // TILE)
 
     @T.prim_func
@@ -38,7 +39,7 @@ def persistent(rows: int, columns: int, *, guarded: bool) -> Any:
 
 
 def two_products(*, names: int) -> Any:
-    """Two products one after the other, the operands of the second in buffers of the first, or in others."""
+    """Two products in sequence; the operands of the second are in the buffers of the first, or in others."""
 
     @T.prim_func
     def main(A: T.Tensor((TILE, DEPTH * TILE), "float16"), B: T.Tensor((DEPTH * TILE, TILE), "float16"),
@@ -79,7 +80,7 @@ def test_a_persistent_kernel_keeps_its_slots_under_the_branch_that_ends_it(rows:
 
 def test_the_branch_costs_a_persistent_kernel_little() -> None:
     times = [tilelang.compile(persistent(192, 192, guarded=guarded), out_idx=[2], target="npuir").trace().cycles
-             for guarded in (True, False)]  # as many tiles in every round: both do the same
+             for guarded in (True, False)]  # every iteration has a tile: both do the same
     assert times[0] < 1.02 * times[1]
 
 
@@ -98,7 +99,7 @@ def test_a_second_name_for_a_buffer_of_two_loops_gains_nothing() -> None:
 
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_buffer_of_two_loops_stays_one_where_its_author_plans(planned: bool) -> None:
-    """Memory planning is off by default in ascendc: two buffers would take twice what the author counted on."""
+    """Memory planning is off by default in ascendc: two buffers would need twice the memory that the author expects."""
     configs = {"tl.ascend_auto_sync": True, "tl.ascend_auto_cv_combine": True, "tl.ascend_auto_cross_core_sync": True,
                "tl.ascend_memory_planning": planned}
     kernel = tilelang.compile(vector_loops(), target="ascendc", pass_configs=configs)
@@ -125,7 +126,7 @@ def vector_loops() -> Any:
     return main
 
 
-def test_why_a_buffer_of_two_loops_has_one_slot_is_told() -> None:
+def test_the_reason_for_one_slot_of_a_buffer_of_two_loops_is_reported() -> None:
     @T.prim_func
     def main(X: T.Tensor((8, 16, 64), "float32"), Y: T.Tensor((8, 16, 64), "float32"), Z: T.Tensor((16, 64), "float32")):
         with T.Kernel(1, is_npu=True) as (_, _):
@@ -165,13 +166,13 @@ def test_a_branch_and_a_loop_in_it_have_a_buffer_of_their_own_each() -> None:
     a, b = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32), np.zeros((64, 64), np.float32)
     kernel(a, b, 1)
     np.testing.assert_array_equal(b, np.concatenate([2 * a[:32], 0 * a[32:48], 2 * a[8:16], a[8:16]]))
-    told = [remark.text for remark in kernel.explain().remarks if "get a separate buffer" in remark.text]
-    assert len(told) == 2
-    assert sum("in the loop" in text for text in told) == 1
+    reported = [remark.text for remark in kernel.explain().remarks if "get a separate buffer" in remark.text]
+    assert len(reported) == 2
+    assert sum("in the loop" in text for text in reported) == 1
 
 
 def exponentials(*, form: str) -> Any:
-    """e to the power of X, tile by tile; the load of the next tile by hand in front of a tile's work, or behind it."""
+    """e to the power of X, tile by tile; the load of the next tile is before the computation on a tile, or after it."""
     tile, tiles = 32, 12
 
     @T.prim_func
@@ -193,7 +194,7 @@ def exponentials(*, form: str) -> Any:
                         T.copy(X[(t + 1) * tile, 0], x[(t + 1) % 2, :, :])
                     T.vexp(x[t % 2, :, :], y[t % 2, :, :])
                     T.copy(y[t % 2, :, :], Y[t * tile, 0])
-                    if form == "behind":
+                    if form == "after":
                         T.copy(X[(t + 1) * tile, 0], x[(t + 1) % 2, :, :])
                 if form != "guarded":
                     T.vexp(x[(tiles - 1) % 2, :, :], y[(tiles - 1) % 2, :, :])
@@ -202,7 +203,7 @@ def exponentials(*, form: str) -> Any:
     return main
 
 
-@pytest.mark.parametrize("form", ["ahead", "behind", "guarded"])
+@pytest.mark.parametrize("form", ["ahead", "after", "guarded"])
 def test_who_loads_the_next_tile_by_hand_waits_for_that_of_this_one_alone(form: str) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (384, 256)).astype(np.float32)
     times = []

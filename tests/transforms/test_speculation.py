@@ -1,4 +1,4 @@
-"""What can be done at every point of a ``T.Parallel``: elements that are there, divisions by what is not 0."""
+"""Operations that are safe at every point of a ``T.Parallel``: accesses within bounds, divisions by non-zero numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``split-conversions`` on kernels: more stages never take longer where tiles are converted, and values stay the same."""
+"""``split-conversions`` on kernels: with converted tiles, more stages are never slower, and values stay the same."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_more_stages_never_take_longer(tile: int) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize(("rows", "columns"), [(96, 1376), (37, 1000)])
 def test_values(rows: int, columns: int, dtype: str) -> None:
-    """Also over sizes that tiles do not divide: what a tail does not load is padded before it is converted."""
+    """Also for sizes that tiles do not divide: a partial tile is padded before it is converted."""
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
     rng = np.random.default_rng(0)
     x, b, r = (rng.standard_normal(shape).astype(kind) for shape in ((rows, columns), (1, columns), (rows, columns)))

@@ -1,4 +1,4 @@
-"""What stands above and between the launches of a kernel belongs to those behind it."""
+"""Statements before and between the launches of a kernel belong to the launches after them."""
 
 from __future__ import annotations
 

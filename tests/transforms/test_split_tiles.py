@@ -1,4 +1,5 @@
-"""Tiles that do not fit, in strips: the values of NumPy and of small tiles, bit by bit, without hazards; what is left whole."""
+"""Tiles that do not fit, in strips: the values of NumPy and of small tiles, bit by bit, without hazards; tiles that are not
+split."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Each pass before and after: what a stage says is run, as text that somebody else might have written, and computes the same.
+"""The text of a stage before and after each pass computes the same values, as a module of unknown origin.
 
-Three ways lead from a stage's text to numbers: the passes behind it; the same passes without the one at hand, where a kernel
-can do without; and, once it is HIVM, ``sim``'s, which completes a module that it knows nothing of, and runs one that has
-addresses as it stands, in program order where waits are still missing.
+A stage's text is run in three ways: with the passes after it; with the same passes except the next one, if that is optional;
+and, if it is HIVM, with ``sim``, which completes modules of other tools, and runs a module with addresses unchanged, in program
+order if waits are missing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NEEDED = {
 
 
 class Compiled(NamedTuple):
-    """A kernel with what it is called with, and what came of that."""
+    """A kernel with its arguments and its results."""
 
     kernel: Any
     arguments: list[Any]
@@ -64,7 +64,7 @@ class Compiled(NamedTuple):
         return text
 
     def passed(self, stage: str, first: int) -> ModuleOp:
-        """The text of a stage behind the passes from a number on."""
+        """Returns the text of a stage after the passes from a number on."""
         module = parse_module(self.text(stage))
         for _, later in list(pipeline.kernel_passes(self.kernel._lowering.options))[first:]:
             later.apply(make_context(), module)
@@ -72,7 +72,7 @@ class Compiled(NamedTuple):
         return module
 
     def run(self, module: ModuleOp) -> tuple[list[bytes], list[Any]]:
-        """The arrays behind a run that anybody sees, and its hazards."""
+        """Returns the arrays after a run, and its hazards."""
         values = copies(self.arguments)
         found: list[Any] = []
         for one, blocks in zip(self.kernel.programs, self.blocks, strict=True):

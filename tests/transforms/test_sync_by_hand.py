@@ -76,7 +76,7 @@ def added(b: Any, a: Any) -> None:
     T.tile.add(b, b, a)
 
 
-def test_what_stands_between_statements_is_the_authors() -> None:
+def test_synchronisation_between_statements_is_the_authors() -> None:
     kernel = by_hand(added, barriers=False)
     a = np.ones(SIZE, np.float32)
     kernel(a, a.copy())

@@ -20,7 +20,7 @@ def widened(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("rows", [1, 3, 7])
 def test_rows_that_run_time_counts(rng: np.random.Generator, rows: int) -> None:
-    """bf16 is computed in f32 temporaries of the rows at hand; the rows behind stay."""
+    """bf16 is computed in f32 temporaries of the current rows; the following rows are not changed."""
 
     @T.prim_func
     def main(X: T.Tensor((7, 33), "bfloat16"), Y: T.Tensor((7, 33), "bfloat16"), n: T.int32):
@@ -40,7 +40,7 @@ def test_rows_that_run_time_counts(rng: np.random.Generator, rows: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 13, 33])
-def test_a_line_beside_a_row_of_run_time_length(rng: np.random.Generator, count: int) -> None:
+def test_a_line_and_a_row_of_run_time_length(rng: np.random.Generator, count: int) -> None:
     """The operand is a view with another unit axis of a slice: its size is bounded through both."""
 
     @T.prim_func
@@ -81,7 +81,7 @@ def test_a_composite_of_a_slice(rng: np.random.Generator, count: int) -> None:
 
 
 def test_a_reduction_of_a_slice(rng: np.random.Generator) -> None:
-    """A half-precision sum of run-time length is carried in f32 and added to what the destination holds."""
+    """A half-precision sum of run-time length is accumulated in f32 and added to the destination."""
 
     @T.prim_func
     def main(X: T.Tensor((5, 40), "bfloat16"), Y: T.Tensor((5, 1), "bfloat16"), n: T.int32):

@@ -188,7 +188,7 @@ def test_rows_of_a_buffer_that_is_also_seen_flat() -> None:
 
 
 def test_a_buffer_of_the_kernels_own_has_rows_of_blocks() -> None:
-    """Nothing of it goes to GM; some of its rows are taken."""
+    """The buffer is not stored to GM; some of its rows are read."""
     @T.prim_func
     def main(X: T.Tensor((6, 10), "float32"), Y: T.Tensor((4, 6), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):

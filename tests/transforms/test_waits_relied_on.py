@@ -1,4 +1,4 @@
-"""What flags between the cores count on inside a core, from the operations that say it."""
+"""The waits inside a core that flags between the cores rely on, from the operations that declare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``while`` loops repeat: what an iteration leaves for the next one is ordered, inside a core and between the cores."""
+"""``while`` loops: loop-carried dependences are synchronised, inside a core and between the cores."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def halved(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
         while row < 64:
             T.copy(X[row, 0], x)
             T.reduce_max(x, peak, dim=-1)
-            while peak[0] > 1.0:  # asked again behind the vector work of each turn
+            while peak[0] > 1.0:  # evaluated again after the vector work of each iteration
                 T.tile.mul(x, x, 0.5)
                 T.reduce_max(x, peak, dim=-1)
             T.copy(x, Y[row, 0])

@@ -1,6 +1,6 @@
-"""Users' scripts under mypy --strict and pyright: right ones pass as they are, wrong ones fail at their lines and at no other.
+"""Users' scripts with mypy --strict and pyright: right ones pass unchanged, wrong ones fail exactly at the marked lines.
 
-Each checker runs once on all of them, with what docs/typing.md says to configure.
+Each checker runs once on all scripts, with the configuration of docs/typing.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def settings() -> str:
 
 
 def examples_of_docstrings() -> str:
-    """Every example of a docstring, a line each, with its names declared as what they stand for."""
+    """Returns every example of a docstring, one per line, with declarations of its names."""
     calls = [example for value in stubs.callables().values()
              for example in re.findall(r"^Example: ``(.*)``$", (value.__doc__ or "").replace("    ", ""), re.MULTILINE)]
     calls = sorted({call for call in calls if not call.startswith("@")})
@@ -58,7 +58,7 @@ def examples_of_docstrings() -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project of its own that has the scripts, the examples, the kernel of README, and the examples of docstrings."""
+    """A project with the scripts, the examples, the kernel of README, and the examples of docstrings."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "pyproject.toml").write_text(settings(), encoding="utf-8")
     for script in (*SCRIPTS, *(ROOT / "examples").glob("*.py")):
@@ -70,7 +70,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mypy(folder: Path, *options: str) -> str:
-    installed = SOURCES.name == "site-packages"  # which mypy finds by itself, and refuses as a path
+    installed = SOURCES.name == "site-packages"  # mypy finds it without a path, and refuses it as a path
     done = subprocess.run([sys.executable, "-m", "mypy", *options, *sorted(file.name for file in folder.glob("*.py"))],
                           cwd=folder, env=dict(os.environ) if installed else {**os.environ, "MYPYPATH": str(SOURCES)},
                           capture_output=True, text=True, check=False)
@@ -93,7 +93,7 @@ def pyright(folder: Path) -> Lines:
 
 
 def with_sources(folder: Path) -> None:
-    """Where the package is not installed, pyright is told of it as an editable install tells it."""
+    """If the package is not installed, configures pyright as an editable install would."""
     text = (folder / "pyproject.toml").read_text(encoding="utf-8") if (folder / "pyproject.toml").exists() else ""
     section = "" if "[tool.pyright]" in text else "[tool.pyright]\n"
     (folder / "pyproject.toml").write_text(f'{text}\n{section}extraPaths = ["{SOURCES}"]\n', encoding="utf-8")
@@ -111,7 +111,7 @@ def test_mypy_finds_what_is_wrong_in_kernels_and_nothing_else(project: Path) -> 
 
 
 def test_mypy_finds_the_same_when_another_module_has_changed(project: Path) -> None:
-    """What a kernel's file imports is read anew, and the file itself comes from mypy's cache."""
+    """The imports of a kernel's file are read again, and the file itself comes from mypy's cache."""
     (project / "sizes.py").write_text("WIDTH = 64\n", encoding="utf-8")
     (project / "kernel.py").write_text((project / "tiles.py").read_text(encoding="utf-8") + "\nimport sizes\nsizes.WIDTH + 1\n",
                                        encoding="utf-8")
@@ -130,7 +130,7 @@ def test_pyright_finds_what_is_wrong_in_kernels_and_nothing_else(project: Path) 
 
 
 def test_kernels_pass_without_any_configuration(project: Path, tmp_path: Path) -> None:
-    """Their bodies are not looked at then; what the host does with them is."""
+    """Their bodies are not checked, but the host code is."""
     for script in project.glob("*.py"):
         if script.name != "eager.py":
             shutil.copy(script, tmp_path)
@@ -142,7 +142,7 @@ def test_kernels_pass_without_any_configuration(project: Path, tmp_path: Path) -
 
 
 def test_mypy_with_workers_leaves_bodies_alone() -> None:
-    """They read files where no plugin sees them, and every annotation of a kernel would be an error."""
+    """Workers read files without the plugin, so that every annotation of a kernel would be an error."""
     from mypy.options import Options
 
     from tilelang_npu.mypy_plugin import CONSTANT, KernelPlugin
@@ -206,7 +206,7 @@ class Editor:
         self.server.stdin.flush()
 
     def ask(self, method: str, parameters: object) -> Any:
-        """The answer to a question; what the server asks and tells meanwhile is left aside."""
+        """Returns the answer to a request; other messages of the server are ignored."""
         self.count += 1
         self.send(method, parameters, id=self.count)
         assert self.server.stdout is not None
@@ -214,9 +214,9 @@ class Editor:
             length = 0
             while line := self.server.stdout.readline().strip():
                 length = int(line.split(b":")[1]) if line.startswith(b"Content-Length") else length
-            told = json.loads(self.server.stdout.read(length))
-            if told.get("id") == self.count and "method" not in told:
-                return told["result"]
+            output = json.loads(self.server.stdout.read(length))
+            if output.get("id") == self.count and "method" not in output:
+                return output["result"]
 
     def close(self) -> None:
         self.server.kill()

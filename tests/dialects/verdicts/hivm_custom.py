@@ -1,4 +1,4 @@
-"""What the rules of calls of a user's own device functions stand for: they are said by attributes."""
+"""The rules for calls of user-defined device functions, which depend on attributes."""
 
 from __future__ import annotations
 

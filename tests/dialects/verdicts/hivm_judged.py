@@ -1,4 +1,4 @@
-"""An op of HIVM taken apart by its row of the table: which types each part has, and what a rule asks of it."""
+"""The parts of an HIVM op by its row of the table: the types of each part, and the properties that rules read."""
 
 from __future__ import annotations
 

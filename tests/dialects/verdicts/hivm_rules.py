@@ -1,4 +1,4 @@
-"""Whether an op of HIVM is valid by the table in ``hivm_table``: what the names of its rules stand for."""
+"""The implementation of the rules that the table in ``hivm_table`` names: whether an op of HIVM is valid."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dialects.verdicts.hivm_table import RULES, SETS
 
 
 def judgement(op: Operation) -> str:
-    """Empty where the op is valid, otherwise the rule that is broken."""
+    """Returns the violated rule; an empty string if the op is valid."""
     rules = RULES[op.name]
     try:
         judged = Judged(op, rules)

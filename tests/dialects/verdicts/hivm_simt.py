@@ -1,4 +1,4 @@
-"""What the rules of ops that reach elements one by one stand for."""
+"""The rules for ops that access single elements."""
 
 from __future__ import annotations
 

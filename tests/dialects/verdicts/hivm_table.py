@@ -1,10 +1,10 @@
-"""When an op of HIVM is valid: a table of what AscendNPU-IR's ODS and verifiers state, said again for the tests.
+"""When an op of HIVM is valid: the rules of AscendNPU-IR's ODS and verifiers, written independently for the tests.
 
-A line of ``TABLE`` is ``names : operands -> results ; attributes ; rules``. An operand is ``name:type``, with ``?`` behind it
-where it may be absent, ``*`` where there is any number, and ``!`` where the op writes it. An attribute that must be there is
-``name=kind``, one that may be absent or has a default ``name~kind``. What several lines say of one op holds together.
+A line of ``TABLE`` is ``names : operands -> results ; attributes ; rules``. An operand is ``name:type``, followed by ``?`` if
+it is optional, ``*`` if it is variadic, and ``!`` if the op writes it. A required attribute is ``name=kind``, an optional one
+or one with a default ``name~kind``. If several lines name one op, all of them apply.
 
-Where the ODS takes any shaped type, one without a rank is none here: the toolchain's own passes do not survive it.
+Unranked types are invalid here, although the ODS accepts any shaped type: the toolchain's own passes crash on them.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ anchor : ; tcore_type~enum ;
 
 @dataclass
 class Rules:
-    """What is said of an op."""
+    """The rules for an op."""
 
     operands: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)

@@ -46,7 +46,7 @@ SPACES: tuple[Attribute, ...] = (NoneAttr(), *(hivm.address_space(name) for name
 
 
 def mutants(module: ModuleOp, rng: Random) -> Iterator[ModuleOp]:
-    """Modules in each of which one thing is other than in the given one, without end."""
+    """Yields modules with one change of the given one, without end."""
     while True:
         changed = module.clone()
         if _change(changed, rng):
@@ -72,7 +72,7 @@ def _values(ops: list[Operation]) -> list[SSAValue]:
 
 
 def _retype(value: SSAValue, type_: Attribute) -> None:
-    value._type = type_  # a type that does not fit the op is what is asked for
+    value._type = type_  # an invalid type for the op is intended
 
 
 def _retype_one(ops: list[Operation], rng: Random) -> bool:
@@ -252,7 +252,7 @@ def _change_operands(ops: list[Operation], rng: Random) -> bool:
 
 
 def _may_resize(op: Operation, place: int) -> bool:
-    """Whether the group of operands that the place is in has any number: MLIR's own checks do not survive sizes that lie."""
+    """Whether the operand is in a variadic group; MLIR's own checks crash on wrong segment sizes."""
     sizes = op.properties.get("operandSegmentSizes")
     if not isinstance(sizes, DenseArrayBase) or not isinstance(op, IRDLOperation):
         return True
@@ -264,7 +264,7 @@ def _may_resize(op: Operation, place: int) -> bool:
 
 
 def _resize(op: Operation, place: int, by: int) -> None:
-    """The group of operands that the place is in has one more or one less."""
+    """Adds or removes an operand of the variadic group of an operand."""
     sizes = op.properties.get("operandSegmentSizes")
     if isinstance(sizes, DenseArrayBase):
         counts: list[Any] = list(sizes.get_values())

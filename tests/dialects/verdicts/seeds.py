@@ -1,4 +1,4 @@
-"""Valid functions of an op or two: in the text files here, a line each; before ``=>`` stand arguments, behind it the body."""
+"""Valid functions of one or two ops: each line of the text files has the arguments, ``=>`` and the body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def seeds(name: str) -> list[str]:
 
 
 def function(seed: str) -> str:
-    """The text of a function that a seed stands for."""
+    """Returns the text of the function for a seed."""
     arguments, _, body = seed.partition("=>")
     text = f"func.func @f({arguments.strip()}) {{\n  {body.strip()}\n  return\n}}\n"
     for short, space in (("UB>", "ub"), ("GM>", "gm")):

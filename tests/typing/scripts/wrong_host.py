@@ -1,4 +1,4 @@
-"""Wrong: what the host does with a kernel."""
+"""Wrong host code that uses a kernel."""
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T

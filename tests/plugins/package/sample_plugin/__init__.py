@@ -39,11 +39,11 @@ def load_reversed(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, A
 @register_pass(after="collapse-copies")
 @dataclass(frozen=True)
 class DropRepeatedRelu(ModulePass):
-    """Leaves out a relu in place that directly follows another one of the same buffer.
+    """Removes an in-place relu that directly follows another relu of the same buffer.
 
     Attributes:
         enabled: whether the pass does anything.
-        most: how many are left out at most; 0 for all.
+        most: the largest number of operations to remove; 0 for all.
     """
 
     name = "drop-repeated-relu"

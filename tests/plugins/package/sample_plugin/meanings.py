@@ -1,4 +1,4 @@
-"""What the operations compute, in NumPy."""
+"""The operations in NumPy."""
 
 from __future__ import annotations
 
