@@ -326,7 +326,7 @@ class CompiledKernel:
         if self._store is not None:
             self._store(self)
 
-    def once_in_process(self, name: str, compute: Callable[[], ReportT]) -> ReportT:
+    def _once_in_process(self, name: str, compute: Callable[[], ReportT]) -> ReportT:
         """Returns a result that several reports of the kernel need, computed once in this process for each state of L2.
 
         Args:
@@ -340,7 +340,7 @@ class CompiledKernel:
             found: ReportT = process.reports[key]
             return found
 
-    def run_unheard(self, args: Sequence[object]) -> AnyLaunch:
+    def _run_unheard(self, args: Sequence[object]) -> AnyLaunch:
         """Runs a call and returns its launch. No listener hears of the run, and nothing is checked or kept.
 
         Args:
@@ -411,7 +411,7 @@ class CompiledKernel:
         """Returns the arguments of the compiled function: the values of a call, then the values of the symbolic dimensions."""
         return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
 
-    def least_ops(self) -> float:
+    def _least_ops(self) -> float:
         """Returns an estimate of the number of ops that a call issues, from constant trip counts and numbers of blocks.
 
         It is infinite if the number of blocks depends on the call.

@@ -142,7 +142,7 @@ def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None)
     """
     if arguments is None:
         return kernel.trace()
-    return kernel.trace(*arguments) or kernel.run_unheard(copied(arguments))
+    return kernel.trace(*arguments) or kernel._run_unheard(copied(arguments))
 
 
 def failure(error: BaseException) -> Timing:

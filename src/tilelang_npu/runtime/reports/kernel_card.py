@@ -73,7 +73,7 @@ def _launch(kernel: CompiledKernel) -> AnyLaunch | None:
     """Returns the last launch of a kernel, or a trace if it is short; None if neither exists."""
     if kernel.last_launch is not None:
         return kernel.last_launch
-    return kernel.trace() if kernel.least_ops() <= MAX_OPS else None
+    return kernel.trace() if kernel._least_ops() <= MAX_OPS else None
 
 
 def _kib(nbytes: int) -> str:
