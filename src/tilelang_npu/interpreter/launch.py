@@ -99,6 +99,7 @@ class InterpretedLaunch(LaunchBuffers):
         schedule: the scheduler of the cores, if they are executed concurrently.
         blocks: the number of blocks of the current launch.
         vectors: the number of Vector cores per block.
+        kinds: the kinds of cores that have operations of their own in the kernel, as far as one core has executed it.
         adds: whether the kernel has atomic operations.
     """
 
@@ -112,6 +113,7 @@ class InterpretedLaunch(LaunchBuffers):
         self.probing = self.fifo = self.adds = False
         self.channels = TileChannels()
         self.blocks, self.vectors = 0, 1
+        self.kinds: set[str] = set()
         self._queues: dict[object, list[Array]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
 

@@ -89,6 +89,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "sync_grid": ("sync", "sync_all"),
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
     "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
+    "meta_var": ("scalar", "meta_var"),
     "any_of": ("logical", "any_of"), "all_of": ("logical", "all_of"),
     "vbitcast": ("movement", "vbitcast"), "npuir_bitcast": ("movement", "npuir_bitcast"),
     "npuir_reduce": ("reduction", "reduce"),

@@ -145,6 +145,7 @@ from tilelang_npu.language.scalar import log1p as log1p
 from tilelang_npu.language.scalar import log2 as log2
 from tilelang_npu.language.scalar import max as max
 from tilelang_npu.language.scalar import max_value as max_value
+from tilelang_npu.language.scalar import meta_var as meta_var
 from tilelang_npu.language.scalar import min as min
 from tilelang_npu.language.scalar import min_value as min_value
 from tilelang_npu.language.scalar import nearbyint as nearbyint
@@ -985,6 +986,28 @@ def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> N
     Raises:
         TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
             the destination shares elements with an input.
+    """
+
+def npuir_floor(A: Tile, B: Tile) -> None:
+    """The largest integer that is not greater.
+
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_floor(a, out)``
+    """
+
+def npuir_floordiv(A: Tile, B: Operand, C: Tile) -> None:
+    """The first element divided by the second, rounded down.
+
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.npuir_floordiv(a, b, out)``
     """
 
 def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
@@ -2150,6 +2173,28 @@ def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     Raises:
         TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
             the destination shares elements with an input.
+    """
+
+def vfloor(A: Tile, B: Tile) -> None:
+    """The largest integer that is not greater.
+
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
+
+    Element types: float16, float32.
+
+    Example: ``T.vfloor(a, out)``
+    """
+
+def vfloordiv(A: Tile, B: Operand, C: Tile) -> None:
+    """The first element divided by the second, rounded down.
+
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.vfloordiv(a, b, out)``
     """
 
 def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
@@ -3655,32 +3700,33 @@ __all__ = [
     "gemm", "gemm_v0", "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot", "if_then_else", "ilogb",
     "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave",
     "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2", "long",
-    "loop_break", "macro", "max", "max_value", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
-    "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan",
-    "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
+    "loop_break", "macro", "max", "max_value", "meta_var", "min", "min_value", "mma", "mod", "modui", "mul",
+    "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange",
+    "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
     "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor",
     "npuir_brc", "npuir_cast", "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos",
     "npuir_cummax", "npuir_cumsum", "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp",
-    "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_gather", "npuir_ilogb", "npuir_interleave",
-    "npuir_isinf", "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p",
-    "npuir_log2", "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or",
-    "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu",
-    "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin",
-    "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose",
-    "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
-    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
-    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
-    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
-    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
-    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
-    "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier",
-    "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan",
-    "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64",
-    "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2",
-    "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift",
-    "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv",
-    "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vflip", "vgather", "view", "vilogb", "vinterleave", "visinf",
-    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmul", "vnot", "vor",
-    "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsqrt",
-    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather",
+    "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz",
+    "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul",
+    "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce",
+    "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid",
+    "npuir_sin", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh",
+    "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel",
+    "pdl_sync", "pdl_trigger", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group",
+    "ptx_wait_group", "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any",
+    "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum",
+    "reduce_with_index", "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round",
+    "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left",
+    "shift_right", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
+    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
+    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
+    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
+    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
+    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
+    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vflip", "vfloor", "vfloordiv", "vgather",
+    "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin",
+    "vmod", "vmodui", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect",
+    "vshl", "vshr", "vsigmoid", "vsin", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag",
+    "wait_flag", "warpgroup_fence_operand",
 ]

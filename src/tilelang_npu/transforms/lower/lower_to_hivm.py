@@ -327,9 +327,11 @@ class KernelLowering:
         forget_core(made)
 
     def _lower_core_barrier(self, op: hivm.SyncBlockOp) -> None:
-        """In a kernel of one kind of core, a barrier of all cores is one of this kind."""
+        """In a kernel of one kind of core, a barrier of all cores is one of this kind, and one of the other kind is dropped."""
         kind = _SIDES.get(self.shape.cores)
         mode = op.sync_block_mode.data
+        if kind is not None and mode == {"cube": "ALL_VECTOR", "vector": "ALL_CUBE"}[kind]:
+            return
         made = self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
         forget_core(made)
 
