@@ -177,7 +177,7 @@ def _functions() -> tuple[str, ...]:
 
 
 _STRUCTURED = frozenset((
-    "print", "npuir_print", "tile.atomic_add", "tile.row_expand_mul_nd",
+    "print", "npuir_print", "vextract_pairs", "tile.atomic_add", "tile.row_expand_mul_nd",
     *(f"tile.row_expand_{name}{suffix}" for name in ("mul", "sub", "div") for suffix in ("", "_experiment")),
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
 """Names of functions in ``structured`` that are not an entry of the op table."""

@@ -2161,6 +2161,19 @@ def vexpm1(A: Tile, B: Tile) -> None:
     Example: ``T.vexpm1(a, out)``
     """
 
+def vextract_pairs(src: Tile, values: Tile, indices: Tile) -> None:
+    """Write the scores of records of 8 bytes (``T.vsort32``) to ``values``, and the bits of their indices to ``indices``.
+
+    ``src`` and ``values`` are float32, ``indices`` is int32 or uint32; ``src`` has twice as many elements as each of the
+    others. Indices are not converted. Each operand has one axis.
+
+    Example: ``T.vextract_pairs(records, values, indices)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the numbers of elements do not fit; T112, the operands share
+            elements; T201, an operand is not in UB.
+    """
+
 def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
 
@@ -2353,6 +2366,31 @@ def vmodui(A: Tile, B: Operand, C: Tile) -> None:
     Example: ``T.vmodui(a, b, out)``
     """
 
+def vmrgsort(src0: Tile, src1: Tile, src2: Tile, src3: Tile, dst: Tile, element_lengths: Sequence[_int], valid_bit:
+             _int = 15, repeat_times: _int = 1, exhausted_suspension: _bool = False) -> None:
+    """Merge 2 to 4 queues of records, each in descending order of its scores (``T.vsort32``), and write the result to ``dst``.
+
+    ``element_lengths`` are four constants from 0 to 4095: how many records of 8 bytes each queue has. ``valid_bit`` is 3, 7 or
+    15: the first 2, 3 or 4 queues take part. Of equal scores, the one of the first queue comes first. A queue of length 0 has
+    no part. ``dst`` needs room for all records, and shares no element with a queue.
+
+    With ``repeat_times`` of 2 to 255, that many merges follow one another in memory: the four queues have equal lengths and lie
+    one after another in one buffer, each group of queues after the one before, and so do the results in ``dst``.
+
+    With ``exhausted_suspension`` the merge ends when a queue is exhausted. The elements of ``dst`` after the records that were
+    merged until then are undefined.
+
+    Element types: float16, float32.
+
+    Example: ``T.vmrgsort(a, b, a, a, out, (32, 32, 0, 0), valid_bit=3)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes, or the queues
+            of repeated merges are not adjacent; T112, ``dst`` shares elements with a queue; T145, another argument is none of
+            these; T201, an operand is not in UB; T510, ``dst`` does not begin at a multiple of 32 bytes, or a queue does not
+            begin at a multiple of 8 bytes.
+    """
+
 def vmul(A: Tile, B: Operand, C: Tile) -> None:
     """Product of two elements.
 
@@ -2508,6 +2546,25 @@ def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Element types: float16, float32.
 
     Example: ``T.vsin(a, out)``
+    """
+
+def vsort32(src: Tile, indices: Tile, dst: Tile, repeat_times: _int = 1) -> None:
+    """Sort ``repeat_times`` groups of 32 scores, each in descending order, and write records of score and index to ``dst``.
+
+    The groups are the first ``32 * repeat_times`` elements of ``src``; their indices, int32 or uint32, are the elements of
+    ``indices`` at the same positions. A record has 8 bytes: the score, and the bits of the index in the last 4 bytes. ``dst``
+    has the element type of ``src``; float32 records have 2 elements, float16 records have 4, of which the second is reserved.
+    The groups are not merged (``T.vmrgsort``). Each operand has one axis and begins at a multiple of 32 bytes. Upstream takes
+    float32 only.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsort32(scores, indices, records, repeat_times=2)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes; T112, ``dst``
+            shares elements with an input; T145, ``repeat_times`` is not a constant from 1 to 255; T201, an operand is not in
+            UB; T510, a slice does not begin at a multiple of 32 bytes.
     """
 
 def vsqrt(A: Tile, B: Tile) -> None:
@@ -3724,9 +3781,9 @@ __all__ = [
     "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
     "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
     "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
-    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vflip", "vfloor", "vfloordiv", "vgather",
-    "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin",
-    "vmod", "vmodui", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect",
-    "vshl", "vshr", "vsigmoid", "vsin", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag",
-    "wait_flag", "warpgroup_fence_operand",
+    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
+    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
+    "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal",
+    "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort32", "vsqrt", "vsub", "vtan", "vtanh",
+    "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]
