@@ -139,6 +139,11 @@ class InterpretedLaunch(LaunchBuffers):
                     self.before = None
             self._run_cores(counts=reads_number)
 
+    @property
+    def has_empty_argument(self) -> bool:
+        """Whether an array that is passed to the function has no elements."""
+        return any(isinstance(value, HostBuffer) and not value.array.size for value in self.arguments.values())
+
     def _definitions(self, function: FunctionType, node: ast.FunctionDef, seen: set[FunctionType]) -> Iterator[ast.FunctionDef]:
         """Yields the syntax trees of the definitions of a function and of the macros that it calls."""
         yield node
@@ -300,12 +305,12 @@ class RewrittenCalls:
                 adds.
 
         Raises:
-            TileError: T406, a block count is not positive.
+            TileError: T406, a block count is not positive, and not 0 for arguments without elements.
         """
         core, launch = current(), running_launch()
         used = read or (named and launch.adds and launch.dialect == "ascendc")
         grid = tuple(integer(count) for count in frame.blocks)
-        if min(grid) <= 0:
+        if min(grid) < 0 or (min(grid) == 0 and not launch.has_empty_argument):
             raise fail(f"T.Kernel: the block counts {grid} are not all positive",
                        "check the sizes and numbers among the arguments, from which the block counts are computed", "T406")
         core.grids.append(grid)
@@ -313,6 +318,8 @@ class RewrittenCalls:
         core.counted.append(frame.counted_cores(launch.vector_cores))
         if core.kernel not in (None, len(core.grids) - 1):
             return  # another launch is executed, or none: only the grids are needed
+        if min(grid) == 0:
+            return
         alone = core.kind != "all"
         vectors = [core.vector] if alone or not used or launch.probing else range(core.counted[-1])
         for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:
