@@ -208,3 +208,62 @@ def test_a_kernel_of_one_kind_of_core_waits_only_for_it(mode: str, scoped: bool)
 def test_vector_cores_pass_a_barrier_of_cube_cores() -> None:
     text = tilelang.compile(shared_row("AICOnly", scoped=False), target="ascendc").mlir()
     assert "hivm.hir.sync_block" not in text
+
+
+def fixed_pipe(*, with_product: bool) -> Any:
+    """Statements of PIPE_FIX outside of T.Scope: a flag for the Vector cores, and with a product its way to GM."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), W: T.Tensor((32, 32), "float32"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((32, 32), "float16")
+            acc = T.alloc_L0C((32, 32), "float32")
+            x = T.alloc_ub((16, 32), "float32")
+            if with_product:
+                T.copy(A, a)
+                T.gemm(a, a, acc, initC=True)
+                with T.rs("PIPE_FIX"):
+                    T.copy(acc, W)
+            T.pipe_barrier("PIPE_FIX")
+            with T.rs("PIPE_FIX"):
+                T.sync_block_set(0)
+            T.pipe_barrier("PIPE_V")
+            with T.Scope("Vector"):
+                with T.rs("PIPE_MTE2"):
+                    T.sync_block_wait(0)
+                    T.copy(W[vid * 16, 0], x)
+                T.copy(x, C[vid * 16, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("with_product", [True, False])
+def test_the_pipe_fix_is_of_the_cube_core(rng: np.random.Generator, with_product: bool) -> None:
+    a = rng.integers(-3, 4, (32, 32)).astype(np.float16)
+    kernel = tilelang.compile(fixed_pipe(with_product=with_product), target="npuir")
+    for execute in (kernel, kernel.interpret):
+        w, c = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+        execute(a, w, c)
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ a.astype(np.float32) if with_product else w)
+    cube, vector = kernel.mlir().split("@main_mix_aiv")[0], kernel.mlir().split("@main_mix_aiv")[-1]
+    for text, own, other in ((cube, "FIX", "V"), (vector, "V", "FIX")):
+        assert f"pipe_barrier[<PIPE_{own}>]" in text
+        assert f"pipe_barrier[<PIPE_{other}>]" not in text
+
+
+@pytest.mark.parametrize("pipe", ["PIPE_FIX", "PIPE_M"])
+def test_a_barrier_of_a_pipe_that_no_core_of_the_kernel_has(pipe: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float32"), B: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_ub((32, 32), "float32")
+            T.copy(A, x)
+            T.pipe_barrier(pipe)
+            T.copy(x, B)
+
+    kernel = tilelang.compile(main, target="npuir")
+    assert f"pipe_barrier[<{pipe}>]" not in kernel.mlir()
+    for execute in (kernel, kernel.interpret):
+        a, b = np.arange(1024, dtype=np.float32).reshape(32, 32), np.zeros((32, 32), np.float32)
+        execute(a, b)
+        np.testing.assert_array_equal(b, a)
