@@ -28,7 +28,8 @@ OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "Strid
 """Types, annotations and functions that a factory calls."""
 NO_VALUE = {
     "barrier_all": "it orders the pipes of a core, whose operations are executed one after the other; six more names are it",
-    "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs"}
+    "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs",
+    "meta_var": "it gives its argument back"}
 """Operations without an effect that could be removed."""
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
              "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",

@@ -195,6 +195,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "axpy": stepwise(lambda r, a, s, d: r(d + r(a * s))), "mul_add_dst": stepwise(lambda r, a, b, d: r(d + r(a * b))),
     "clamp": lambda a, low, high: extreme(False)(extreme(True)(a, low), high),
     "clamp_min": extreme(True), "clamp_max": extreme(False), "round": floats(np.rint),
+    "floor": floats(np.floor), "floordiv": by_kind(lambda a, b: a // b if b else 0, np.floor_divide),
 }
 """By name: the destination from the inputs (and from its old contents, if the operation reads them)."""
 

@@ -89,12 +89,14 @@ REDUCTIONS = [op.name for op in ops.operations().values() if op.name.startswith(
 FREE: dict[str, set[str]] = {
     "gather": {"a"}, "arange": {"d"}, "arith_progression": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a", "d"},
     "sort": {"a", "d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"},
+    "mrgsort": {"a", "b", "d"}, "vsort32": {"a", "i", "d"},
     "select_bits": {"m"},
     **{name: {"a"} for name in REDUCTIONS},
     **{name: {"a", "b", "i", "m", "d"} for name in surface.BY_REPEATS},
 }
 SHORT: dict[str, set[str]] = {  # of these, those that may have too few elements as well
     "gather": {"a"}, "arange": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a"}, "topk": {"a"},
+    "mrgsort": {"a", "b", "d"},
     **{name: {"a"} for name in REDUCTIONS},
     "gatherb": {"a", "d"}, "brcb": {"d"}, "bilinear_interpolation": {"a", "b"}, "gather_bits": {"a", "m", "d"},
     "fill_bits": {"d"},
@@ -107,7 +109,7 @@ def test_shapes(refusal: Any, entry: ops.Operation, name: str) -> None:
     """An operand with one element too many or too few along an axis, or with another axis, is refused with both shapes."""
     call = legal_call(entry, name)
     for place, (shape, _) in call.buffers.items():
-        wrong = [] if place in FREE.get(entry.name, ()) else [
+        wrong = [] if place in FREE.get(name, FREE.get(entry.name, ())) else [
             (*shape[:-1], shape[-1] + 1), (shape[0] + 1, *shape[1:]), (2, *shape), (*shape, 2)]
         if place not in SHORT.get(entry.name, ()) and shape[-1] > 1:
             wrong.append((*shape[:-1], shape[-1] - 1))
@@ -180,7 +182,7 @@ def arguments(statement: str) -> list[str]:
 
 
 OPTIONAL = {*REDUCTIONS, "cumsum", "cummax", "transpose", "vtranspose", "npuir_transpose", "arange", "tile.arith_progression",
-            "tile.gather", "bitwise_rshift"}
+            "tile.gather", "bitwise_rshift", "vmrgsort"}
 """Names whose last argument in the calls here may be left out."""
 
 
@@ -255,7 +257,7 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
            "i = T.alloc_ub((4, 8), 'int32')", "h = T.alloc_ub((4, 8), 'float16')", "col = T.alloc_ub((4, 1), 'float32')",
            "mask = T.alloc_ub((4, 8), 'bool')", "u = T.alloc_ub((4, 8), 'uint8')", "line = T.alloc_ub((32,), 'float32')",
            "pairs = T.alloc_ub((64,), 'float32')", "row = T.alloc_ub((1, 8), 'float32')",
-           "wide = T.alloc_ub((4, 16), 'float32')"]
+           "wide = T.alloc_ub((4, 16), 'float32')", "idx = T.alloc_ub((32,), 'int32')", "long = T.alloc_ub((128,), 'float32')"]
 
 
 @pytest.mark.parametrize(("statement", "code", "problem"), [
@@ -279,6 +281,35 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
     ("T.npuir_pad(a, wide, 0, [0], [8])", "T111", "1 widths before and 1 after; the source has 2 axes"),
     ("T.npuir_pad(i, d, 0, [0, 4], [0, 4])", "T110", "element types differ"),
     ("T.npuir_pad(i, i, 0.5, [0, 0], [0, 0])", "T110", "0.5, which int32 does not have"),
+    ("T.vsort32(line, i, pairs)", "T111", "i [4, 8] int32 has 2 axes"),
+    ("T.vsort32(line, i[0, :], pairs)", "T111", "has 8 elements, and 32 are needed"),
+    ("T.vsort32(line, idx, pairs, 2)", "T111", "pairs [64] float32 has 64 elements, and 128 are needed"),
+    ("T.vsort32(line, idx, pairs, 0)", "T145", "repeat_times is 0"),
+    ("T.vsort32(line, idx, pairs, repeat_times=256)", "T145", "from 1 to 255"),
+    ("T.vsort32(line, idx, pairs, True)", "T145", "repeat_times is True"),
+    ("T.vsort32(pairs[4:36], idx, line)", "T111", "needed"),
+    ("T.vsort32(pairs[4:36], idx, long)", "T510", "begins at element 4"),
+    ("T.vsort32(line, line, pairs)", "T110", "the indices line [32] float32"),
+    ("T.vmrgsort(line, line, line, line, pairs, (16, 16, 0))", "T145", "element_lengths is (16, 16, 0)"),
+    ("T.vmrgsort(line, line, line, line, pairs, (16, 16, 0, 4096), 3)", "T145", "element_lengths[3] is 4096"),
+    ("T.vmrgsort(line, line, line, line, pairs, (16, -1, 0, 0), 3)", "T145", "element_lengths[1] is -1"),
+    ("T.vmrgsort(line, line, line, line, pairs, (16, cid, 0, 0), 3)", "T145", "pass a constant"),
+    ("T.vmrgsort(line, line, line, line, pairs, (8, 8, 8, 8), 5)", "T145", "valid_bit is 5"),
+    ("T.vmrgsort(line, line, line, line, pairs, (17, 4, 0, 0), 3)", "T111", "line [32] float32 has 32 elements, and 34"),
+    ("T.vmrgsort(line, line, line, line, pairs, (16, 16, 1, 0), 7)", "T111", "the destination pairs [64] float32 has 64"),
+    ("T.vmrgsort(pairs, line, line, line, pairs, (8, 8, 0, 0), 3)", "T112", "shares elements"),
+    ("T.vmrgsort(line, line, line, line, pairs[4:64], (8, 8, 0, 0), 3)", "T510", "multiple of 32 bytes"),
+    ("T.vmrgsort(line[1:32], line, line, line, pairs, (8, 8, 0, 0), 3)", "T510", "multiple of 8 bytes"),
+    ("T.vmrgsort(line, line, line, line, pairs, (4, 4, 4, 4), repeat_times=256)", "T145", "repeat_times is 256"),
+    ("T.vmrgsort(pairs, pairs, pairs, pairs, long, (4, 4, 4, 3), repeat_times=2)", "T145", "four queues of equal length"),
+    ("T.vmrgsort(pairs, pairs, pairs, pairs, long, (4, 4, 4, 4), 15, 2, True)", "T145", "no suspension"),
+    ("T.vmrgsort(pairs, pairs[8:64], pairs[16:64], pairs[26:64], long, (4, 4, 4, 4), repeat_times=2)", "T111",
+     "queue 3, pairs [38] float32, does not begin 24 elements after queue 0"),
+    ("T.vmrgsort(pairs, pairs[8:64], pairs[16:64], line, long, (4, 4, 4, 4), repeat_times=2)", "T111", "queue 3, line [32]"),
+    ("T.vextract_pairs(pairs, line, idx[0:16])", "T111", "32"),
+    ("T.vextract_pairs(pairs, line, h)", "T110", "h [4, 8] float16"),
+    ("T.vextract_pairs(pairs, pairs[0:32], idx)", "T112", "shares elements"),
+    ("T.vextract_pairs(pairs, idx, line)", "T110", "float32 values and int32 indices"),
     ("T.tile.topk(pairs, line, 0, 8)", "T145", "K is 0"),
     ("T.tile.topk(pairs, line, 1000, 8)", "T111", "needs 2000 elements"),
     ("T.tile.topk(pairs, line, 8, 33)", "T111", "actual_num is 33, but the source has 32 elements"),

@@ -276,6 +276,55 @@ def _sort32(calls: Batch, rng: np.random.Generator, element: DType) -> None:
                    made.reshape(-1).view(element.numpy))
 
 
+def records(scores: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Records of 8 bytes, a score in the first and the bits of an index in the last: (records, elements of one record)."""
+    made = np.zeros((len(scores), 2), np.uint32)
+    made[:, 0] = scores.view(f"u{scores.itemsize}")
+    made[:, 1] = indices
+    return made.view(scores.dtype).reshape(len(scores), -1)
+
+
+def merged(queues: list[np.ndarray], suspends: bool = False) -> np.ndarray:
+    """The largest first record, again and again, until one queue or all are empty."""
+    left, found = [list(queue) for queue in queues if len(queue)], []
+    while left:
+        chosen = max(left, key=lambda queue: float(queue[0][0]))
+        found.append(chosen.pop(0))
+        if not chosen:
+            left.remove(chosen)
+            if suspends:
+                break
+    return np.array(found)
+
+
+@case
+def _mrgsort(calls: Batch, rng: np.random.Generator, element: DType) -> None:
+    width = 8 // element.nbytes
+
+    def queue(count: int, descending: bool = True) -> np.ndarray:
+        scores = rng.integers(-9, 10, count).astype(element.numpy)
+        return records(np.sort(scores)[::-1].copy() if descending else scores, rng.integers(0, 2**32, count).astype(np.uint32))
+
+    for lengths in [(16, 16, 0, 0), (7, 33, 5, 0), (8, 0, 1, 31), (65, 9, 20, 3), (0, 0, 5, 0), (1, 1, 1, 1)]:
+        queues = [queue(max(1, count)) for count in lengths]
+        taking_part = [part[:count] for part, count in zip(queues, lengths, strict=True)]
+        held = ", ".join(calls.hold(part.reshape(-1)) for part in queues)
+        valid = {2: 3, 3: 7, 4: 15}[max(2, 4 - lengths[::-1].index(next(count for count in lengths[::-1] if count)))]
+        wanted, target = merged(taking_part), empty(calls, element, sum(lengths) * width)
+        calls.call(f"T.vmrgsort({held}, {target}, {lengths}, valid_bit={valid})", target, wanted.reshape(-1))
+    unsorted = [queue(11, False), queue(6, False)]  # a merge that compares first records only
+    held, target = [calls.hold(part.reshape(-1)) for part in unsorted], empty(calls, element, 17 * width)
+    calls.call(f"T.vmrgsort({held[0]}, {held[1]}, {held[0]}, {held[0]}, {target}, (11, 6, 0, 0), 3)", target,
+               merged(unsorted).reshape(-1))
+    for repeats, count in [(2, 8), (3, 5)]:
+        queues = [queue(count) for _ in range(4 * repeats)]
+        place, target = calls.hold(np.concatenate(queues).reshape(-1)), empty(calls, element, 4 * repeats * count * width)
+        parts = ", ".join(f"{place}[{number * count * width}:{4 * repeats * count * width}]" for number in range(4))
+        wanted = np.concatenate([merged(queues[4 * number:4 * number + 4]) for number in range(repeats)])
+        calls.call(f"T.vmrgsort({parts}, {target}, ({', '.join([str(count)] * 4)}), repeat_times={repeats})", target,
+                   wanted.reshape(-1))
+
+
 def packed(bits: np.ndarray) -> np.ndarray:
     """Bit ``i`` of byte ``i / 8``."""
     made = np.zeros(-(-bits.size // 8), np.uint8)

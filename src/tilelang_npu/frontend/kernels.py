@@ -36,8 +36,8 @@ def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
                 raise TileError(f"T.Kernel: block count {known} of axis {axis} is computed on the device", code="T150",
                                 help="the grid must be a function of sizes, symbolic dimensions and integer parameters")
             known = known.symbol
-        if isinstance(known, int) and known <= 0:
-            raise TileError(f"T.Kernel: block count {known} of axis {axis} is not positive", code="T150",
+        if isinstance(known, int) and known <= 0 and not (known == 0 and builder.has_empty_tensor):
+            raise TileError(f"T.Kernel: block count {known} of axis {axis} is not a positive integer", code="T150",
                             help="T.ceildiv(size, block) counts the blocks of a size")
         found.append(known)
     return tuple(found)

@@ -116,6 +116,9 @@ def strides_of(name: str, strides: tuple[object, ...]) -> tuple[Dimension, ...]:
         TileError: T150, T151, as for a shape; T190, the last stride is not 1.
     """
     found = shape_of(name, strides)
+    if 0 in found:
+        raise TileError(f"stride 0 of {name!r}: its elements would share memory", code="T150",
+                        help="give the axis a size of 1 instead")
     if found[-1] != 1:
         raise TileError(f"the last stride of {name!r} is {found[-1]}", code="T190",
                         help="the last stride must be 1, because copies load rows: exchange the axes, or copy the array")
@@ -130,7 +133,7 @@ def shape_of(name: str, shape: tuple[object, ...]) -> tuple[Dimension, ...]:
         shape: the declared shape.
 
     Raises:
-        TileError: T150, a size is not positive; T151, a size is not an integer, or the shape has no axes.
+        TileError: T150, a size is negative; T151, a size is not an integer, or the shape has no axes.
     """
     sizes: list[Dimension] = []
     for axis, size in enumerate(shape):
@@ -140,8 +143,8 @@ def shape_of(name: str, shape: tuple[object, ...]) -> tuple[Dimension, ...]:
         if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
             raise TileError(f"size {size!r} of axis {axis} of {name!r} is not an integer", code="T151",
                             help="use // instead of /, or T.symbolic(name) for a size that a call binds")
-        if int(size) <= 0:
-            raise TileError(f"size {int(size)} of axis {axis} of {name!r} is not positive", code="T150",
+        if int(size) < 0:
+            raise TileError(f"size {int(size)} of axis {axis} of {name!r} is negative", code="T150",
                             help="check the sizes that the factory was called with")
         sizes.append(int(size))
     if not sizes:

@@ -150,6 +150,8 @@ def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Ma
     symbols = symbols_of(parameters)
     entry = _entry(parameters, symbols)
     builder = Builder(chosen, entry, location, vector_cores)
+    builder.has_empty_tensor = any(
+        isinstance(size, int) and size == 0 for parameter in parameters for size in parameter.shape or ())
     scopes = Scopes(function.function, "kernel")
     token = enter(builder)
     try:

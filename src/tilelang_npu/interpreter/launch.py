@@ -99,6 +99,7 @@ class InterpretedLaunch(LaunchBuffers):
         schedule: the scheduler of the cores, if they are executed concurrently.
         blocks: the number of blocks of the current launch.
         vectors: the number of Vector cores per block.
+        kinds: the kinds of cores that have operations of their own in the kernel, as far as one core has executed it.
         adds: whether the kernel has atomic operations.
     """
 
@@ -112,6 +113,7 @@ class InterpretedLaunch(LaunchBuffers):
         self.probing = self.fifo = self.adds = False
         self.channels = TileChannels()
         self.blocks, self.vectors = 0, 1
+        self.kinds: set[str] = set()
         self._queues: dict[object, list[Array]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
 
@@ -136,6 +138,11 @@ class InterpretedLaunch(LaunchBuffers):
                         array[...] = content
                     self.before = None
             self._run_cores(counts=reads_number)
+
+    @property
+    def has_empty_argument(self) -> bool:
+        """Whether an array that is passed to the function has no elements."""
+        return any(isinstance(value, HostBuffer) and not value.array.size for value in self.arguments.values())
 
     def _definitions(self, function: FunctionType, node: ast.FunctionDef, seen: set[FunctionType]) -> Iterator[ast.FunctionDef]:
         """Yields the syntax trees of the definitions of a function and of the macros that it calls."""
@@ -298,12 +305,12 @@ class RewrittenCalls:
                 adds.
 
         Raises:
-            TileError: T406, a block count is not positive.
+            TileError: T406, a block count is not positive, and not 0 for arguments without elements.
         """
         core, launch = current(), running_launch()
         used = read or (named and launch.adds and launch.dialect == "ascendc")
         grid = tuple(integer(count) for count in frame.blocks)
-        if min(grid) <= 0:
+        if min(grid) < 0 or (min(grid) == 0 and not launch.has_empty_argument):
             raise fail(f"T.Kernel: the block counts {grid} are not all positive",
                        "check the sizes and numbers among the arguments, from which the block counts are computed", "T406")
         core.grids.append(grid)
@@ -311,6 +318,8 @@ class RewrittenCalls:
         core.counted.append(frame.counted_cores(launch.vector_cores))
         if core.kernel not in (None, len(core.grids) - 1):
             return  # another launch is executed, or none: only the grids are needed
+        if min(grid) == 0:
+            return
         alone = core.kind != "all"
         vectors = [core.vector] if alone or not used or launch.probing else range(core.counted[-1])
         for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:

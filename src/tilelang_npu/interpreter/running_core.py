@@ -40,6 +40,8 @@ class SharedState(Protocol):
     def operation(self) -> Callable[[str], Callable[..., object]]: ...
     @property
     def schedule(self) -> CoreSchedule: ...
+    @property
+    def kinds(self) -> set[str]: ...
     def rewritten(self, function: FunctionType, names: Mapping[str, object]) -> FunctionType: ...
 
 
@@ -122,6 +124,8 @@ class Core:
 
     def executes(self, kind: str) -> bool:
         """Whether this core executes operations of the cores of the given kind (``cube`` or ``vector``)."""
+        if self.kind == "all":
+            self.launch.kinds.add(kind)
         return self.kind in ("all", kind)
 
     def touches(self, *, shared: bool, writes: bool = False) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import is_tile
+from tilelang_npu.interpreter.host_buffers import HostElement, is_tile
 from tilelang_npu.interpreter.operation_table import OPERATIONS, known
 from tilelang_npu.interpreter.running_core import current, fail
 from tilelang_npu.interpreter.typed_scalars import (
@@ -166,6 +166,15 @@ def assert_(condition: object, message: str = "") -> None:
     """Raises T148 if a condition on sizes is false (``T.assert_``)."""
     if not bool(condition):
         raise fail(f"the assertion does not hold: {message}", "check the sizes", "T148")
+
+
+@known("meta_var")
+def meta_var(value: object) -> object:
+    """Returns the value itself (``T.meta_var``), or raises T145 for an element of a buffer."""
+    if isinstance(value, HostElement):
+        raise fail(f"T.meta_var of {value.describe()}: the name would stand for the element, not for its value",
+                   "bind the element itself, which is read once, or bind its indices", "T145")
+    return value
 
 
 @known("device_assert")

@@ -9,7 +9,17 @@ from functools import partial
 
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import Reference, TileRef, integer, memory_of, origin_of, sizes_of, stored
+from tilelang_npu.interpreter.host_buffers import (
+    POISON,
+    HostBuffer,
+    Reference,
+    TileRef,
+    integer,
+    memory_of,
+    origin_of,
+    sizes_of,
+    stored,
+)
 from tilelang_npu.interpreter.operation_table import tiles
 from tilelang_npu.interpreter.running_core import fail
 from tilelang_npu.interpreter.typed_scalars import Array, is_scalar
@@ -277,6 +287,59 @@ def sort32(dst: object, src0: object, src1: object) -> None:
             made[group:group + 32, 0] = values[order]
             made.view(np.uint32).reshape(-1, 2)[group:group + 32, 1] = places[order].astype(np.uint32)
         _put(target, made)
+
+
+def _first(memory: TileRef, count: int) -> HostBuffer:
+    """Returns the first elements of a tile as a flat buffer."""
+    return leading([memory], count)[0]
+
+
+@tiles("vsort32")
+def sort_groups(src: object, indices: object, dst: object, repeat_times: int = 1) -> None:
+    """Sorts groups of 32 scores and writes records of score and index (``T.vsort32``)."""
+    source, places, target = memory_of(src), memory_of(indices), memory_of(dst)
+    count = 32 * integer(repeat_times)
+    sort32(_first(target, count * 8 // source.kind.numpy.itemsize), _first(source, count), _first(places, count))
+
+
+@tiles("vmrgsort")
+def merge_queues(src0: object, src1: object, src2: object, src3: object, dst: object, element_lengths: Sequence[int],
+                 valid_bit: int = 15, repeat_times: int = 1, exhausted_suspension: bool = False) -> None:
+    """Merges queues of records (``T.vmrgsort``): takes the largest of the queues' first records until a queue or all are empty.
+    """
+    queues, target = [memory_of(one) for one in (src0, src1, src2, src3)][:int(valid_bit).bit_length()], memory_of(dst)
+    if not executes_here(*queues, writes=target):
+        return
+    width, total = 8 // target.kind.numpy.itemsize, sum(element_lengths[:len(queues)])
+    made = target.flat()[:repeat_times * total * width].reshape(repeat_times, total, width)
+    if exhausted_suspension:
+        number, whole = POISON.get()
+        made[...] = np.asarray(number if target.kind.is_float else whole).astype(target.kind.numpy)
+    for repeat in range(repeat_times):
+        left = [queue.flat()[repeat * total * width:][:length * width].reshape(length, width)
+                for queue, length in zip(queues, element_lengths, strict=False) if length]
+        for place in range(total):
+            found = max(range(len(left)), key=lambda number: _rank(left[number][0, 0]))  # the first of equal ones
+            made[repeat, place], left[found] = left[found][0], left[found][1:]
+            if not len(left[found]):
+                if exhausted_suspension:
+                    break
+                del left[found]
+
+
+def _rank(score: np.generic) -> float:
+    value = float(score)
+    return np.inf if np.isnan(value) else value
+
+
+@tiles("vextract_pairs")
+def extract_pairs(src: object, values: object, indices: object) -> None:
+    """Writes the scores of records to ``values``, and the bits of their indices to ``indices`` (``T.vextract_pairs``)."""
+    source, scores, places = memory_of(src), memory_of(values), memory_of(indices)
+    if executes_here(source, writes=scores):
+        records = _elements(source).reshape(-1, 2)
+        _put(scores, records[:, 0].copy())
+        _put(places, np.ascontiguousarray(records[:, 1]).view(places.kind.numpy))
 
 
 @tiles("tile.compare")

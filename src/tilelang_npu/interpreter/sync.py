@@ -10,7 +10,7 @@ import numpy as np
 from tilelang_npu.interpreter.host_buffers import ScalarVariable, TileRef, integer, memory_of
 from tilelang_npu.interpreter.launch import running_launch
 from tilelang_npu.interpreter.operation_table import tiles
-from tilelang_npu.interpreter.running_core import Core, current
+from tilelang_npu.interpreter.running_core import Core, current, fail
 from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
 
 
@@ -62,19 +62,31 @@ tiles("block_barrier")(partial(_flag_of_pipe, 0, True))
 tiles("subblock_barrier")(partial(_flag_of_pipe, 1, True))
 
 
+_CORES_OF_BARRIER = {"AICOnly": "cube", "AIVOnly": "vector", "Mix": None}
+
+
 @tiles("sync_all", "sync_grid")
-def sync_all() -> None:
-    """Waits until all cores of the launch have reached the same call; inside ``T.Scope`` only the cores of that kind take part.
+def sync_all(mode: str | None = None) -> None:
+    """Waits until the cores that take part have reached the same barrier (``T.sync_all``).
+
+    ``mode`` states these cores; without it, they are the cores of the enclosing ``T.Scope``, or all cores.
     """
     core = current()
-    if core.kind == "all" or core.scope not in (None, core.kind):
+    if mode is not None and mode not in _CORES_OF_BARRIER:
+        raise fail(f"T.sync_all: there is no mode {mode!r}", "the modes are AICOnly, AIVOnly and Mix", "T145")
+    cores = core.scope if mode is None else _CORES_OF_BARRIER[mode]
+    if core.scope is not None and cores not in (None, core.scope):
+        raise fail(f'T.sync_all("{mode}"): no {core.scope} core takes part in this barrier',
+                   f"write T.sync_all(), at which the {core.scope} cores wait for each other", "T161")
+    if core.kind == "all" or core.scope not in (None, core.kind) or cores not in (None, core.kind):
         return
     launch = running_launch()
     schedule = launch.schedule
-    count = launch.blocks * {"cube": 1, "vector": launch.vectors, None: launch.vectors + 1}[core.scope]
-    own = ("sync_all", core.scope, core.block, core.kind, core.vector)
+    kinds = {cores} if cores is not None else {core.kind, *launch.kinds} if core.scope is not None else {"cube", "vector"}
+    count = launch.blocks * sum(1 if kind == "cube" else launch.vectors for kind in kinds)
+    own = ("sync_all", cores, core.block, core.kind, core.vector)
     schedule.consumed[own] += 1
-    meeting = ("sync_all", core.scope, schedule.consumed[own])
+    meeting = ("sync_all", cores, schedule.consumed[own])
     schedule.raised[meeting] += 1
     schedule.wait(core, lambda: schedule.raised[meeting] >= count, "T.sync_all")
 

@@ -154,7 +154,7 @@ UNARY: _Elements = {
         "log1p", "expm1")},
     "relu": _exact(lambda a: np.where(a <= 0, a.dtype.type(0), a)),
     "abs": _exact(np.abs), "bitwise_not": _of_bits(np.invert),
-    "ilogb": _floats(_exponents), "isinf": _exact(np.isinf), "isnan": _exact(np.isnan),
+    "floor": _exact(np.floor), "ilogb": _floats(_exponents), "isinf": _exact(np.isinf), "isnan": _exact(np.isnan),
     "sigmoid": _in_steps(lambda r, a: 1 / r(r(np.exp(r(0 - a))) + 1)),
     "silu": _in_steps(lambda r, a: a / r(r(np.exp(r(0 - a))) + 1))}
 BINARY: _Elements = {
@@ -165,6 +165,7 @@ BINARY: _Elements = {
     "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))),
     "bitwise_lshift": _exact(lambda a, b: shifted(a, b, left=True)),
     "leaky_relu": _in_steps(lambda r, a, s: np.maximum(a, 0) + r(np.minimum(a, 0) * s)),
+    "floordiv": _exact(np.floor_divide),
     "axpy": _in_steps(lambda r, a, s, d: d + r(a * s)), "mul_add_dst": _in_steps(lambda r, a, b, d: d + r(a * b)),
     "clamp_min": _exact(np.maximum), "clamp_max": _exact(np.minimum)}
 ELEMENTWISE: _Elements = {
@@ -240,6 +241,8 @@ def leading(memories: Sequence[TileRef], count: object) -> list[HostBuffer]:
 
 _ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")
 """The operations without names that begin with ``v`` or ``npuir_``."""
+_NOT_TILE = ("floor", "floordiv")
+"""The operations without names that begin with ``tile.``."""
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
@@ -266,7 +269,7 @@ def _enter(name: str, count: int) -> None:
     plain = () if name in OPERATIONS else (name,)  # a function of scalars with that name calls the one with a prefix
     prefixed = plain if name in _ONLY_TILE else (*plain, f"v{name}", f"npuir_{name}")
     tiles(*prefixed, *(one for one in also if one[:4] != "tile"))(last)
-    tiles(f"tile.{name}", *(one for one in also if one[:4] == "tile"))(first)
+    tiles(*(() if name in _NOT_TILE else (f"tile.{name}",)), *(one for one in also if one[:4] == "tile"))(first)
 
 
 for _name in UNARY:

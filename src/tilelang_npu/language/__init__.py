@@ -89,6 +89,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "sync_grid": ("sync", "sync_all"),
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
     "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
+    "meta_var": ("scalar", "meta_var"),
     "any_of": ("logical", "any_of"), "all_of": ("logical", "all_of"),
     "vbitcast": ("movement", "vbitcast"), "npuir_bitcast": ("movement", "npuir_bitcast"),
     "npuir_reduce": ("reduction", "reduce"),
@@ -176,7 +177,7 @@ def _functions() -> tuple[str, ...]:
 
 
 _STRUCTURED = frozenset((
-    "print", "npuir_print", "tile.atomic_add", "tile.row_expand_mul_nd",
+    "print", "npuir_print", "vextract_pairs", "tile.atomic_add", "tile.row_expand_mul_nd",
     *(f"tile.row_expand_{name}{suffix}" for name in ("mul", "sub", "div") for suffix in ("", "_experiment")),
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
 """Names of functions in ``structured`` that are not an entry of the op table."""

@@ -145,6 +145,7 @@ from tilelang_npu.language.scalar import log1p as log1p
 from tilelang_npu.language.scalar import log2 as log2
 from tilelang_npu.language.scalar import max as max
 from tilelang_npu.language.scalar import max_value as max_value
+from tilelang_npu.language.scalar import meta_var as meta_var
 from tilelang_npu.language.scalar import min as min
 from tilelang_npu.language.scalar import min_value as min_value
 from tilelang_npu.language.scalar import nearbyint as nearbyint
@@ -985,6 +986,28 @@ def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> N
     Raises:
         TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
             the destination shares elements with an input.
+    """
+
+def npuir_floor(A: Tile, B: Tile) -> None:
+    """The largest integer that is not greater.
+
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_floor(a, out)``
+    """
+
+def npuir_floordiv(A: Tile, B: Operand, C: Tile) -> None:
+    """The first element divided by the second, rounded down.
+
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.npuir_floordiv(a, b, out)``
     """
 
 def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
@@ -2138,6 +2161,19 @@ def vexpm1(A: Tile, B: Tile) -> None:
     Example: ``T.vexpm1(a, out)``
     """
 
+def vextract_pairs(src: Tile, values: Tile, indices: Tile) -> None:
+    """Write the scores of records of 8 bytes (``T.vsort32``) to ``values``, and the bits of their indices to ``indices``.
+
+    ``src`` and ``values`` are float32, ``indices`` is int32 or uint32; ``src`` has twice as many elements as each of the
+    others. Indices are not converted. Each operand has one axis.
+
+    Example: ``T.vextract_pairs(records, values, indices)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the numbers of elements do not fit; T112, the operands share
+            elements; T201, an operand is not in UB.
+    """
+
 def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
 
@@ -2150,6 +2186,28 @@ def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     Raises:
         TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
             the destination shares elements with an input.
+    """
+
+def vfloor(A: Tile, B: Tile) -> None:
+    """The largest integer that is not greater.
+
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
+
+    Element types: float16, float32.
+
+    Example: ``T.vfloor(a, out)``
+    """
+
+def vfloordiv(A: Tile, B: Operand, C: Tile) -> None:
+    """The first element divided by the second, rounded down.
+
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.vfloordiv(a, b, out)``
     """
 
 def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
@@ -2308,6 +2366,31 @@ def vmodui(A: Tile, B: Operand, C: Tile) -> None:
     Example: ``T.vmodui(a, b, out)``
     """
 
+def vmrgsort(src0: Tile, src1: Tile, src2: Tile, src3: Tile, dst: Tile, element_lengths: Sequence[_int], valid_bit:
+             _int = 15, repeat_times: _int = 1, exhausted_suspension: _bool = False) -> None:
+    """Merge 2 to 4 queues of records, each in descending order of its scores (``T.vsort32``), and write the result to ``dst``.
+
+    ``element_lengths`` are four constants from 0 to 4095: how many records of 8 bytes each queue has. ``valid_bit`` is 3, 7 or
+    15: the first 2, 3 or 4 queues take part. Of equal scores, the one of the first queue comes first. A queue of length 0 has
+    no part. ``dst`` needs room for all records, and shares no element with a queue.
+
+    With ``repeat_times`` of 2 to 255, that many merges follow one another in memory: the four queues have equal lengths and lie
+    one after another in one buffer, each group of queues after the one before, and so do the results in ``dst``.
+
+    With ``exhausted_suspension`` the merge ends when a queue is exhausted. The elements of ``dst`` after the records that were
+    merged until then are undefined.
+
+    Element types: float16, float32.
+
+    Example: ``T.vmrgsort(a, b, a, a, out, (32, 32, 0, 0), valid_bit=3)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes, or the queues
+            of repeated merges are not adjacent; T112, ``dst`` shares elements with a queue; T145, another argument is none of
+            these; T201, an operand is not in UB; T510, ``dst`` does not begin at a multiple of 32 bytes, or a queue does not
+            begin at a multiple of 8 bytes.
+    """
+
 def vmul(A: Tile, B: Operand, C: Tile) -> None:
     """Product of two elements.
 
@@ -2463,6 +2546,25 @@ def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Element types: float16, float32.
 
     Example: ``T.vsin(a, out)``
+    """
+
+def vsort32(src: Tile, indices: Tile, dst: Tile, repeat_times: _int = 1) -> None:
+    """Sort ``repeat_times`` groups of 32 scores, each in descending order, and write records of score and index to ``dst``.
+
+    The groups are the first ``32 * repeat_times`` elements of ``src``; their indices, int32 or uint32, are the elements of
+    ``indices`` at the same positions. A record has 8 bytes: the score, and the bits of the index in the last 4 bytes. ``dst``
+    has the element type of ``src``; float32 records have 2 elements, float16 records have 4, of which the second is reserved.
+    The groups are not merged (``T.vmrgsort``). Each operand has one axis and begins at a multiple of 32 bytes. Upstream takes
+    float32 only.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsort32(scores, indices, records, repeat_times=2)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes; T112, ``dst``
+            shares elements with an input; T145, ``repeat_times`` is not a constant from 1 to 255; T201, an operand is not in
+            UB; T510, a slice does not begin at a multiple of 32 bytes.
     """
 
 def vsqrt(A: Tile, B: Tile) -> None:
@@ -3655,32 +3757,33 @@ __all__ = [
     "gemm", "gemm_v0", "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot", "if_then_else", "ilogb",
     "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave",
     "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2", "long",
-    "loop_break", "macro", "max", "max_value", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
-    "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan",
-    "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
+    "loop_break", "macro", "max", "max_value", "meta_var", "min", "min_value", "mma", "mod", "modui", "mul",
+    "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange",
+    "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
     "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor",
     "npuir_brc", "npuir_cast", "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos",
     "npuir_cummax", "npuir_cumsum", "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp",
-    "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_gather", "npuir_ilogb", "npuir_interleave",
-    "npuir_isinf", "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p",
-    "npuir_log2", "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or",
-    "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu",
-    "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin",
-    "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose",
-    "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
-    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
-    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
-    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
-    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
-    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
-    "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier",
-    "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan",
-    "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64",
-    "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2",
-    "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift",
-    "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv",
-    "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vflip", "vgather", "view", "vilogb", "vinterleave", "visinf",
-    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmul", "vnot", "vor",
-    "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsqrt",
-    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather",
+    "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz",
+    "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul",
+    "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce",
+    "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid",
+    "npuir_sin", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh",
+    "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel",
+    "pdl_sync", "pdl_trigger", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group",
+    "ptx_wait_group", "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any",
+    "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum",
+    "reduce_with_index", "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round",
+    "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left",
+    "shift_right", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
+    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
+    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
+    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
+    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
+    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
+    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
+    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
+    "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal",
+    "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort32", "vsqrt", "vsub", "vtan", "vtanh",
+    "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]

@@ -84,7 +84,8 @@ class Kernel(Frame):
                             help="combine two axes: T.Kernel(a * b, ...), with the indices id // b and id % b" if blocks else
                             "give the number of blocks: T.Kernel(blocks, is_npu=True)")
         for axis, count in enumerate(blocks):
-            if isinstance(count, (int, float)) and (isinstance(count, (bool, float)) or count <= 0):
+            # 0 is refused where the kernel is compiled; a call whose arrays have no elements interprets a kernel of 0 blocks
+            if isinstance(count, (int, float)) and (isinstance(count, (bool, float)) or count < 0):
                 raise TileError(f"T.Kernel: block count {count!r} of axis {axis} is not a positive integer", code="T150",
                                 help="T.ceildiv(size, block) counts the blocks of a size")
         self.blocks = blocks

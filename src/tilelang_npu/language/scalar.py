@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language.elements import ElementType, Whole, element_type
@@ -22,6 +22,8 @@ from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
 
 if TYPE_CHECKING:
     from tilelang_npu.traced.buffers import Operand, Tile
+
+ValueT = TypeVar("ValueT")
 
 
 class OfOne(Protocol):
@@ -74,6 +76,31 @@ def assert_(condition: object, message: str = "") -> None:
     if not condition:
         raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=user_location(),
                         help="the kernel does not support these arguments")
+
+
+def meta_var(value: ValueT) -> ValueT:
+    """Return the value itself, so that a name bound to it stands for the value and not for a variable of the kernel.
+
+    Names of a kernel always stand for their values here, so the call changes nothing; it exists for kernels written for TVM's
+    parser, where any other assignment defines a variable. ``value`` may be a number, a size, a computed scalar, a buffer or any
+    Python object.
+
+    Example: ``T.meta_var(M // 4)``
+
+    Raises:
+        TileError: T145, the value is an element of a buffer: a name bound to an element holds what was read at that line, while
+            TVM reads the element anew wherever the name is used.
+    """
+    if _traced(value) and _is_element(value):
+        raise TileError(f"T.meta_var of {shown(value)}: the name would stand for the element, not for its value", code="T145",
+                        location=user_location(), help="bind the element itself, which is read once, or bind its indices")
+    return value
+
+
+def _is_element(value: object) -> bool:
+    from tilelang_npu.traced.scalars import Place  # imports xDSL, which functions of the host do without
+
+    return isinstance(value, Place)
 
 
 @overload

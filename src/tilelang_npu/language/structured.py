@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language import movement
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat_memory import flattened
@@ -27,6 +28,7 @@ from tilelang_npu.language.operands import (
     overlap,
     place_of,
     require_vector_memory,
+    resized,
     right_aligned,
     same_shape,
     scalar_operand,
@@ -534,6 +536,194 @@ def _sort32(dst: Tile, src0: Operand, src1: Operand, *, what: str) -> None:
     Example: ``NAME(pairs, a, indices)``
     """
     call(what, "sort32", [dst], [src0, src1])
+
+
+@dataclass(frozen=True)
+class _RecordOperand:
+    """An operand of an operation on records: the first ``count`` elements of a tile with one axis besides axes of size 1.
+
+    Attributes:
+        role: what the operand is to the call, for messages.
+        memory: the tile.
+        count: the number of elements.
+        align: the number of bytes of which the address must be a multiple.
+    """
+
+    role: str
+    memory: Addressable
+    count: int
+    align: int
+
+    def cut(self, what: str) -> Addressable:
+        """Returns the elements, or raises T111 where the tile has more axes or fewer elements."""
+        memory = with_axes(self.memory, squeezed_axes(self.memory))
+        if memory.ndim > 1:
+            raise TileError(f"{what}: {self.role} {self.memory.describe()} has {memory.ndim} axes", code="T111",
+                            help="pass a buffer with one axis, or a slice of one row")
+        have = memory.extents[0]
+        if isinstance(have, int) and have < self.count:
+            raise TileError(f"{what}: {self.role} {self.memory.describe()} has {have} elements, and {self.count} are needed",
+                            code="T111", help="pass a longer buffer, or sort fewer elements")
+        return resized(memory, [self.count if axis in memory.kept else size for axis, size in enumerate(memory.sizes)])
+
+    def require_alignment(self, what: str) -> None:
+        """Raises T510 where the tile is known to begin at an address that is not aligned."""
+        offset = self.memory.offsets[-1]
+        if isinstance(offset, int) and offset * self.memory.dtype.nbytes % self.align:
+            raise TileError(f"{what}: {self.role} {self.memory.describe()} begins at element {offset} of its row", code="T510",
+                            help=f"let the slice begin at a multiple of {self.align} bytes")
+
+
+def _call_on_records(what: str, name: str, target: _RecordOperand, sources: Sequence[_RecordOperand],
+                     facts: Mapping[str, Fact] | None = None) -> None:
+    """Checks the operands of an operation on records, and emits the operation on exactly the elements that it accesses.
+
+    Raises:
+        TileError: as :func:`checked`; T510, an operand does not begin at an aligned address.
+    """
+    entry = ops.operation(name)
+    assert isinstance(entry, Structured)
+    operands = (target, *sources)
+    for one in operands:
+        _require_memory(what, entry, one.role, one.memory)
+    lines = [one.cut(what) for one in operands]
+    checked(what, name, lines[:1], lines[1:], facts)
+    for one in operands:
+        one.require_alignment(what)
+    call(what, name, lines[:1], lines[1:], facts)
+
+
+def _record_width(what: str, name: str, target: Addressable, *scores: Addressable) -> int:
+    """Returns the number of elements of a record of 8 bytes, or raises T110 for element types that have no records."""
+    entry = ops.operation(name)
+    for memory in (*scores, target):
+        if memory.dtype not in entry.dtypes or memory.dtype != target.dtype:
+            raise TileError(f"{what}: {memory.describe()} has elements of {memory.dtype}, the destination of {target.dtype}",
+                            code="T110", help=f"give scores and records one element type of {', '.join(entry.dtypes)}")
+    return 8 // target.dtype.nbytes
+
+
+def _constant(what: str, role: str, value: object, low: int, high: int) -> int:
+    """Returns an argument that must be an integer constant from ``low`` to ``high``, or raises T145."""
+    if type(value) is not int or not low <= value <= high:
+        raise TileError(f"{what}: {role} is {shown(value)}", code="T145", help=f"pass a constant from {low} to {high}")
+    return value
+
+
+@_function("vsort32")
+def _sort_groups(src: Tile, indices: Tile, dst: Tile, repeat_times: int = 1, *, what: str) -> None:
+    """Sort ``repeat_times`` groups of 32 scores, each in descending order, and write records of score and index to ``dst``.
+
+    The groups are the first ``32 * repeat_times`` elements of ``src``; their indices, int32 or uint32, are the elements of
+    ``indices`` at the same positions. A record has 8 bytes: the score, and the bits of the index in the last 4 bytes. ``dst``
+    has the element type of ``src``; float32 records have 2 elements, float16 records have 4, of which the second is reserved.
+    The groups are not merged (``T.vmrgsort``). Each operand has one axis and begins at a multiple of 32 bytes. Upstream takes
+    float32 only.
+
+    Example: ``NAME(scores, indices, records, repeat_times=2)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes; T112, ``dst``
+            shares elements with an input; T145, ``repeat_times`` is not a constant from 1 to 255; T201, an operand is not in
+            UB; T510, a slice does not begin at a multiple of 32 bytes.
+    """
+    count = 32 * _constant(what, "repeat_times", repeat_times, 1, 255)
+    source, places, target = (as_memory(what, role, value) for role, value in (
+        ("the source", src), ("the buffer of indices", indices), ("the destination", dst)))
+    width = _record_width(what, "sort32", target, source)
+    if str(places.dtype) not in ("int32", "uint32"):
+        raise TileError(f"{what}: the indices {places.describe()} have elements of {places.dtype}", code="T110",
+                        help="give the indices as int32 or uint32")
+    _call_on_records(what, "sort32", _RecordOperand("the destination", target, width * count, 32), [
+        _RecordOperand("the source", source, count, 32), _RecordOperand("the buffer of indices", places, count, 32)])
+
+
+_QUEUES = {3: 2, 7: 3, 15: 4}
+"""The number of queues that take part in a merge, by ``valid_bit``."""
+
+
+@_function("vmrgsort")
+def _merge_queues(src0: Tile, src1: Tile, src2: Tile, src3: Tile, dst: Tile, element_lengths: Sequence[int],
+                  valid_bit: int = 15, repeat_times: int = 1, exhausted_suspension: bool = False, *, what: str) -> None:
+    """Merge 2 to 4 queues of records, each in descending order of its scores (``T.vsort32``), and write the result to ``dst``.
+
+    ``element_lengths`` are four constants from 0 to 4095: how many records of 8 bytes each queue has. ``valid_bit`` is 3, 7 or
+    15: the first 2, 3 or 4 queues take part. Of equal scores, the one of the first queue comes first. A queue of length 0 has
+    no part. ``dst`` needs room for all records, and shares no element with a queue.
+
+    With ``repeat_times`` of 2 to 255, that many merges follow one another in memory: the four queues have equal lengths and lie
+    one after another in one buffer, each group of queues after the one before, and so do the results in ``dst``.
+
+    With ``exhausted_suspension`` the merge ends when a queue is exhausted. The elements of ``dst`` after the records that were
+    merged until then are undefined.
+
+    Example: ``NAME(a, b, a, a, out, (32, 32, 0, 0), valid_bit=3)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, an operand has too few elements or several axes, or the queues
+            of repeated merges are not adjacent; T112, ``dst`` shares elements with a queue; T145, another argument is none of
+            these; T201, an operand is not in UB; T510, ``dst`` does not begin at a multiple of 32 bytes, or a queue does not
+            begin at a multiple of 8 bytes.
+    """
+    if not isinstance(element_lengths, (list, tuple)) or len(element_lengths) != 4:
+        raise TileError(f"{what}: element_lengths is {shown(element_lengths)}", code="T145",
+                        help="pass the number of records of each of the four queues")
+    lengths = [_constant(what, f"element_lengths[{place}]", length, 0, 4095) for place, length in enumerate(element_lengths)]
+    repeats = _constant(what, "repeat_times", repeat_times, 1, 255)
+    if type(valid_bit) is not int or valid_bit not in _QUEUES:
+        raise TileError(f"{what}: valid_bit is {shown(valid_bit)}", code="T145",
+                        help="pass 3, 7 or 15, with which the first 2, 3 or 4 queues take part")
+    if repeats > 1 and (valid_bit != 15 or exhausted_suspension or len(set(lengths)) != 1):
+        raise TileError(f"{what}: a merge that is repeated {repeats} times needs four queues of equal length and no suspension",
+                        code="T145", help="pass valid_bit=15 and four equal lengths, or merge once per call")
+    target, *places = (as_memory(what, role, value) for role, value in (
+        ("the destination", dst), ("queue 0", src0), ("queue 1", src1), ("queue 2", src2), ("queue 3", src3)))
+    width = _record_width(what, "mrgsort", target, *places)
+    if repeats > 1:
+        _require_adjacent(what, places, lengths[0] * width)
+        lines = [_RecordOperand("queue 0", places[0], 4 * repeats * lengths[0] * width, 8)]
+    else:
+        taking_part = [place for place in range(_QUEUES[valid_bit]) if lengths[place]]
+        lines = [_RecordOperand(f"queue {place}", places[place], lengths[place] * width, 8) for place in taking_part]
+        lengths = [lengths[place] for place in taking_part]
+    if sum(lengths):
+        _call_on_records(what, "mrgsort", _RecordOperand("the destination", target, repeats * sum(lengths) * width, 32), lines,
+                         {"element_lengths": lengths, "repeat_times": repeats,
+                          "exhausted_suspension": bool(exhausted_suspension)})
+
+
+def _require_adjacent(what: str, queues: Sequence[Addressable], step: int) -> None:
+    """Raises T111 where queues are known not to begin ``step`` elements apart in one buffer."""
+    first = queues[0]
+    for place, queue in enumerate(queues):
+        known = queue.buffer is not first.buffer or all(isinstance(one, int) for one in (*queue.offsets, *first.offsets))
+        if known and (queue.buffer is not first.buffer or [*queue.offsets] != [
+                *first.offsets[:-1], first.offsets[-1] + place * step]):
+            raise TileError(f"{what}: queue {place}, {queue.describe()}, does not begin {place * step} elements after queue 0",
+                            code="T111", help="in repeated merges, the queues lie one after another in one buffer")
+
+
+@_function("vextract_pairs")
+def _extract_pairs(src: Tile, values: Tile, indices: Tile, *, what: str) -> None:
+    """Write the scores of records of 8 bytes (``T.vsort32``) to ``values``, and the bits of their indices to ``indices``.
+
+    ``src`` and ``values`` are float32, ``indices`` is int32 or uint32; ``src`` has twice as many elements as each of the
+    others. Indices are not converted. Each operand has one axis.
+
+    Example: ``NAME(records, values, indices)``
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the numbers of elements do not fit; T112, the operands share
+            elements; T201, an operand is not in UB.
+    """
+    memories = [as_memory(what, role, value) for role, value in (
+        ("the source", src), ("the destination of the values", values), ("the destination of the indices", indices))]
+    for memory, kinds in zip(memories, (("float32",), ("float32",), ("int32", "uint32")), strict=True):
+        if str(memory.dtype) not in kinds:
+            raise TileError(f"{what}: {memory.describe()} has elements of {memory.dtype}", code="T110",
+                            help="pass float32 records, float32 values and int32 indices")
+    source, scores, places = (with_axes(memory, squeezed_axes(memory)) for memory in memories)
+    call(what, "deinterleave", [scores, movement.bits_as(what, places, "float32")], [source], {"index_mode": "ALL_CHANNELS"})
 
 
 @_function("tile.compare")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, overload
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.errors import TileError
@@ -295,16 +295,49 @@ def subblock_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
     _meeting("T.subblock_barrier", id, MODES[1])
 
 
-def sync_all() -> None:
-    """Let all cores of the launch wait until each of them has finished its operations before this statement.
+_CORES_OF_BARRIER: dict[str, tile.CoreScope | None] = {"AICOnly": "cube", "AIVOnly": "vector", "Mix": None}
+"""The cores that wait for each other in each mode of ``T.sync_all``; None for all cores."""
 
-    Inside ``T.Scope``, only the cores of that kind wait for each other. ``T.sync_grid`` is the name of TileLang for GPUs.
 
-    Example: ``T.sync_all()``
+def sync_all(mode: str | None = None) -> None:
+    """Let cores of the launch wait until each of them has finished its operations before this statement.
+
+    Without ``mode``, the cores of the enclosing ``T.Scope`` wait for each other; outside of ``T.Scope``, all cores do. A kernel
+    without work for one kind of core has no cores of that kind to wait for. ``T.sync_grid`` is the name of TileLang for GPUs.
+
+    Example: ``T.sync_all("AIVOnly")``
+
+    Args:
+        mode: ``"AICOnly"``, the Cube cores of all blocks wait for each other; ``"AIVOnly"``, the Vector cores do; ``"Mix"``,
+            all cores do. Cores of the other kind pass ``"AICOnly"`` and ``"AIVOnly"`` without waiting. ``"Mix"`` inside
+            ``T.Scope`` waits until the cores of the other kind are at a ``"Mix"`` of theirs.
+
+    Raises:
+        TileError: T145, there is no such mode; T161, the statement is in a ``T.Scope`` of cores that do not take part.
     """
     builder = Builder.running("T.sync_all")
+    if mode is None:
+        _barrier_of_cores(builder, builder.core)
+        return
+    if mode not in _CORES_OF_BARRIER:
+        raise TileError(f"T.sync_all: there is no mode {mode!r}", code="T145", help="the modes are AICOnly, AIVOnly and Mix")
+    cores = _CORES_OF_BARRIER[mode]
+    if builder.core is None and cores is not None:
+        block = Block()
+        with builder.at(block):
+            _barrier_of_cores(builder, cores)
+        builder.emit(tile.OnCoreOp(cores, Region(block)))
+        return
+    if cores is not None and cores != builder.core:
+        raise TileError(f'T.sync_all("{mode}"): no {builder.core} core takes part in this barrier', code="T161",
+                        help=f"write T.sync_all(), at which the {builder.core} cores wait for each other, or move the statement"
+                             " out of T.Scope")
+    _barrier_of_cores(builder, cores)
+
+
+def _barrier_of_cores(builder: Builder, cores: tile.CoreScope | None) -> None:
     builder.tile_op(hivm.PipeBarrierOp("ALL"), "T.sync_all")
-    builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")
+    builder.tile_op(hivm.barrier_of_cores(cores), "T.sync_all")
 
 
 def _meeting(what: str, flag: object, mode: str) -> None:

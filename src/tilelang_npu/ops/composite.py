@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.ops.spec import Composite, declare, parse_steps
-from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
+from tilelang_npu.ops.vector import ARITHMETIC, FLOAT, INTEGER_ARITHMETIC
 from tilelang_npu.target.dtypes import DType, dtype
 
 
@@ -66,3 +66,15 @@ clamp_max = composite(
 rounded = composite(
     "round", 1, "dst = cast(src0, round_mode=rint)", np.rint, "conv", "The nearest integer, ties to even.", "tile.round",
     dtypes=(dtype("f32"),), counted=True)
+floored = composite(
+    "floor", 1, "dst = cast(src0, round_mode=floor)", np.floor, "conv", "The largest integer that is not greater.", "vfloor",
+    "npuir_floor")
+# The division truncates. Where the remainder has the other sign than the divisor, the floor is one less: t becomes the sign of
+# the remainder and s that of the divisor, so that min(t * s, 0) is -1 there and 0 elsewhere. Signs instead of the numbers
+# themselves keep the product from overflowing, and a divisor of 0 gives the quotient of the division, 0.
+floor_division = composite(
+    "floordiv", 2,
+    "q = div(src0, src1); t = mul(q, src1); t = sub(src0, t); s = mul(t, 0); s = add(s, src1);"
+    " t = max(t, -1); t = min(t, 1); s = max(s, -1); s = min(s, 1); t = mul(t, s); t = min(t, 0); dst = add(q, t)",
+    np.floor_divide, "div", "The first element divided by the second, rounded down.", "vfloordiv", "npuir_floordiv",
+    dtypes=INTEGER_ARITHMETIC, scalar=(1,))

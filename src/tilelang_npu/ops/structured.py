@@ -28,6 +28,8 @@ class Facts(TypedDict, total=False):
     channels: int
     counter: bool
     dim: int
+    element_lengths: Sequence[int]
+    exhausted_suspension: bool
     index_mode: str
     k: int
     mode: str
@@ -35,6 +37,7 @@ class Facts(TypedDict, total=False):
     pattern: str
     per_block: bool
     permutation: tuple[int, ...]
+    repeat_times: int
     reverse: bool
 
 
@@ -57,6 +60,8 @@ PATTERNS = {"P0101": (0, 2), "P1010": (1, 2),
 next."""
 GROUP = 32
 """The number of elements that one instruction sorts; the number of sorted elements is rounded up to a multiple of it."""
+RECORD = 8
+"""The number of bytes of a record that the sorting instructions make: a score in the first bytes, an index in the last four."""
 
 
 def entry(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,
@@ -283,6 +288,19 @@ def _check_sort32(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
         _fits(width * count, outs[0], "the destination (8 bytes per pair)")
 
 
+def _check_queues(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(*outs, *ins)
+    lengths, repeats, width = facts["element_lengths"], facts["repeat_times"], RECORD // ins[0].dtype.nbytes
+    assert isinstance(lengths, (list, tuple)) and isinstance(repeats, int)
+    total = sum(lengths) * repeats
+    if repeats > 1:
+        _fits(total * width, ins[0], "the queues")
+    else:
+        for number, (length, queue) in enumerate(zip(lengths, ins, strict=True)):
+            _fits(length * width, queue, f"queue {number}")
+    _fits(total * width, outs[0], f"the destination ({RECORD} bytes per record)")
+
+
 def _check_bits(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
     count, room = ins[0].count, outs[0].count  # in elements of any type, because scripts store the bits in various types
     bits = None if room is None else room * outs[0].dtype.bits
@@ -442,6 +460,32 @@ def _sort32(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
     outs[0].flat[:made.size] = made.reshape(-1)
 
 
+def _merged(queues: Sequence[Array], suspends: bool) -> Array:
+    """Returns the records of sorted queues in descending order of their scores.
+
+    A merge compares only the first records that are left of the queues. A record that is larger than one before it in its
+    queue comes directly after that one, so it is as if its score were the smallest up to it in the queue. Of equal scores, the
+    one of the first queue comes first. With ``suspends``, the merge ends where a queue is exhausted.
+    """
+    scores = [np.where(np.isnan(queue[:, 0]), np.inf, queue[:, 0].astype(np.float64)) for queue in queues]
+    order = np.argsort(-np.concatenate([np.minimum.accumulate(score) for score in scores]), kind="stable")
+    if suspends:
+        places = np.argsort(order)
+        order = order[:1 + min(places[end - 1] for end in np.cumsum([len(queue) for queue in queues]))]
+    return np.concatenate(queues)[order]
+
+
+def _merge_queues(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
+    lengths, width = facts["element_lengths"], RECORD // ins[0].itemsize
+    records = [part.reshape(-1, width) for part in ins]
+    step = sum(lengths)
+    for repeat in range(facts["repeat_times"]):
+        if facts["repeat_times"] > 1:
+            records = np.split(ins[0].reshape(-1, width)[repeat * step:(repeat + 1) * step], np.cumsum(lengths)[:-1])
+        made = _merged(records, facts["exhausted_suspension"])
+        outs[0].flat[repeat * step * width:repeat * step * width + made.size] = made.reshape(-1)
+
+
 _TESTS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 
 
@@ -507,7 +551,12 @@ entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4"
       outputs=("dst", "src"), in_place=True, partial=True)
 entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
       "Merges 2 to 4 sorted lists of pairs (value, index) into one sorted list.", partial=True)
-entry("sort32", ("tile.sort32",), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
+# The rate of mrgsort4 is that of the instruction, which was measured (target/a2.py); nothing is published on a merge that is
+# suspended, which is timed as a whole one.
+entry("mrgsort", ("vmrgsort",), ("queues",), "custom", FLOAT, "mrgsort4", _merge_queues, _check_queues,
+      "Merges up to four queues of 8-byte records (score, index), each in descending order of the scores, into one.",
+      partial=True)
+entry("sort32", ("tile.sort32", "vsort32"), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
       "Sorts each group of 32 elements in descending order and writes pairs (value, index) of 8 bytes.", partial=True)
 entry("compare_bits", ("tile.compare",), ("src0", "src1"), "custom", _types("i16", "i32", "f16", "f32"), "cmpv", _compare_bits,
       _check_bits, "Compares two elements; the result is one bit per pair of elements.", partial=True)

@@ -22,7 +22,8 @@ def _types(*names: str) -> tuple[DType, ...]:
 
 
 FLOAT = _types("f16", "f32")
-ARITHMETIC = _types("i8", "i16", "i32", "i64", "f16", "f32")
+INTEGER_ARITHMETIC = _types("i8", "i16", "i32", "i64")
+ARITHMETIC = (*INTEGER_ARITHMETIC, *FLOAT)
 SHIFTABLE = _types("i16", "i32", "i64")
 INTEGERS = _types("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
 BITS = (*_types("i1"), *INTEGERS, *_types("f16", "bf16", "f32"))

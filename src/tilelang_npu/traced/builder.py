@@ -35,6 +35,7 @@ class Builder(Emitter):
             set by ``trace``.
         symbols: the traced scalars of the parameters' symbolic dimensions, by name.
         scale: the factor of the last ``T.set_deq_scale``, and the ``path`` (the open blocks) at that statement.
+        has_empty_tensor: whether a parameter is a tensor with a size of 0, so that a launch may have no block.
         scaled_at: the ``path`` of each conversion that has used such a factor.
     """
 
@@ -51,6 +52,7 @@ class Builder(Emitter):
         self.symbols: dict[str, Expr] = {}
         self.scale: tuple[float | Expr, tuple[Block, ...]] | None = None
         self.scaled_at: list[tuple[Block, ...]] = []
+        self.has_empty_tensor = False
         self._first: list[tuple[Location, Callable[[], object]]] = []
         self._lifted: dict[Hashable, Expr] = {}
 

@@ -40,7 +40,8 @@ def aliased_parameters(parameters: Sequence[Parameter], values: Sequence[Argumen
             different shapes or element types.
     """
     found: dict[int, int] = {}
-    arrays = {position: value for position in sorted(accessed) if isinstance(value := values[position], np.ndarray)}
+    arrays = {position: value for position in sorted(accessed)
+              if isinstance(value := values[position], np.ndarray) and value.size}  # an array without elements has no memory
     for store in set(written).intersection(arrays):
         overlapping = [position for position in arrays if _common_bytes(arrays[position], arrays[store])]
         for other in overlapping:

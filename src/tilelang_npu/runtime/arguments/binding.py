@@ -483,10 +483,6 @@ def _in_declared_shape(parameter: Parameter, array: Array, symbols: Mapping[str,
     """
     assert parameter.shape is not None
     declared = tuple(size_of(size, symbols) for size in parameter.shape)
-    if 0 in array.shape or 0 in declared:
-        msg = f"{parameter.name} has no elements: its shape is {list(array.shape)}"
-        raise TileError(msg, code="T403", location=parameter.location, notes=_call_note(),
-                        help="skip the call where there is nothing to compute")
     if array.shape == declared:
         return array
     count = math.prod(declared)

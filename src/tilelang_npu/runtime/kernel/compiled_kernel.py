@@ -256,6 +256,8 @@ class CompiledKernel:
         call = self.signature.bind(args, self._overwritten)
         if aliases := self._aliases(call):
             return self._call_variant(self._with_aliases(aliases), args)
+        if not any(self.blocks(call)):  # the arrays have no elements
+            return self.signature.results(call, args)
         listeners.tell_called(self, call)
         checker = listeners.active_checker()
         if checker is None and environment.AGAINST.is_on():
@@ -307,6 +309,8 @@ class CompiledKernel:
         arguments, blocks = self.machine_arguments(call), self.blocks(call)
         parts: list[Launch] = []
         for program, count, upstream in zip(self.programs, blocks, self._as_upstream, strict=True):
+            if not count:
+                continue
             for part in parts:
                 part.keep(program.changed)
             watch = Numbers() if environment.NUMBERS.is_on() else None
@@ -392,7 +396,13 @@ class CompiledKernel:
             return None
         arguments, most = self.machine_arguments(call), environment.most_ops()
         parts: list[Launch] = []
-        for program, blocks, upstream in zip(self.programs, self.blocks(call), self._as_upstream, strict=True):
+        counts = self.blocks(call)
+        if not any(counts):
+            raise TileError(f"{self.name} launches no block: its arrays have no elements", code="T406",
+                            location=user_location(), help="pass arrays with elements")
+        for program, blocks, upstream in zip(self.programs, counts, self._as_upstream, strict=True):
+            if not blocks:
+                continue
             recorded = program.trace(arguments, blocks=blocks, most_ops=most)
             recorded = replace(recorded, as_upstream=upstream)
             parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
@@ -425,9 +435,13 @@ class CompiledKernel:
     def blocks(self, call: BoundCall) -> tuple[int, ...]:
         """Returns for each ``T.Kernel`` the number of blocks that a call launches.
 
+        The number is 0 where a size of the grid is 0 and an array of the call has no elements.
+
         Raises:
-            TileError: T406 a grid is empty for the sizes and numbers among the arguments, or has too many blocks.
+            TileError: T406 a grid is empty for the sizes and numbers among the arguments although all arrays have elements, or
+                has too many blocks.
         """
+        is_empty = any(isinstance(value, np.ndarray) and not value.size for value in call.values)
         numbers = {parameter.name: int(value) for parameter, value in zip(self.params, call.values, strict=True)
                    if parameter.shape is None and not parameter.dtype.is_float}
         found = []
@@ -436,6 +450,9 @@ class CompiledKernel:
                 zip(names, self._lowering.grids, self._blocks_per_point, strict=True)):
             grid = [size_of(size, {**numbers, **call.symbols}) for size in sizes]
             text = f"the grid of {name} is {' x '.join(map(str, grid))}"
+            if is_empty and min(grid) == 0:
+                found.append(0)
+                continue
             if min(grid) <= 0:
                 raise TileError(f"{text}: there is no block to run", code="T406", location=user_location(),
                                 help="skip the call where there is nothing to compute")

@@ -336,6 +336,7 @@ def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndar
     call = kernel.signature.bind(arrays)
     arguments = kernel.machine_arguments(call)
     for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
-        program.run(arguments, blocks=blocks)
+        if blocks:
+            program.run(arguments, blocks=blocks)
     written = [call.values[position] for position in sorted(kernel.signature.written) if position not in kernel.workspace_idx]
     return [value for value in written if isinstance(value, np.ndarray)]

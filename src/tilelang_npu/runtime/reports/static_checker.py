@@ -103,6 +103,8 @@ class Checker:
         parts: list[Launch] = []
         failed = False
         for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
+            if not blocks:
+                continue
             # After a launch that failed, the contents of the allocated arrays are not known.
             done = check(program, kernel.machine_arguments(call), blocks, most_ops=most_ops(),
                          made=() if failed else call.made, before=parts)

@@ -81,6 +81,8 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant({name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}, "facts")
     call = em.constant(entry.meaning, entry.name)
+    if facts_of(op.attributes).get("exhausted_suspension"):  # what the merge does not reach is undefined
+        em.line(f"{em.constant(poison_elements, 'undefine')}({arrays[first]})")
     em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in texts)}), {facts})")
 
 

@@ -327,11 +327,18 @@ class KernelLowering:
         forget_core(made)
 
     def _lower_core_barrier(self, op: hivm.SyncBlockOp) -> None:
-        """In a kernel of one kind of core, a barrier of all cores is one of this kind."""
+        """In a kernel of one kind of core, a barrier of all cores is one of this kind, and one of the other kind is dropped."""
         kind = _SIDES.get(self.shape.cores)
         mode = op.sync_block_mode.data
+        if kind is not None and mode == {"cube": "ALL_VECTOR", "vector": "ALL_CUBE"}[kind]:
+            return
         made = self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
         forget_core(made)
+
+    def _lower_pipe_barrier(self, op: hivm.PipeBarrierOp) -> None:
+        """In a kernel of one kind of core, a barrier of a pipe that only the other kind has is dropped."""
+        if self.shape.cores == "MIX" or op.core() in ("either", self.shape.cores):
+            self.emit.insert(op.clone())
 
     def _lower_alloc(self, op: tile.AllocOp) -> None:
         kind, space = op.result.type, space_of(op.result)
@@ -597,6 +604,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelLowering, Any], None]] = {
     tile.OnCoreOp: KernelLowering._lower_on_core,
     hivm.SyncBlockSetOp: KernelLowering._lower_cross_set,
     hivm.SyncBlockOp: KernelLowering._lower_core_barrier,
+    hivm.PipeBarrierOp: KernelLowering._lower_pipe_barrier,
     tile.AllocOp: KernelLowering._lower_alloc,
     tile.TensorOp: lower_tensor,
     tile.StridedTensorOp: lower_strided_tensor,
