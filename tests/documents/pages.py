@@ -152,7 +152,8 @@ def _command(words: list[str], said: io.StringIO) -> bool:
             runpy.run_path(words[1], run_name="__main__")
             return True
         if words[0] == "pytest":
-            own = ("-p", "tilelang_npu.pytest_sanitizer", "-p", "tilelang_npu.pytest_times")  # where it is but on the path
+            plugins = ("sanitizer", "times", "budget")  # where the package is but on the path
+            own = [word for name in plugins for word in ("-p", f"tilelang_npu.pytest_{name}")]
             done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *own, *words[1:]],
                                   capture_output=True, text=True, check=False)
             said.write(done.stdout + done.stderr)
