@@ -18,7 +18,7 @@ import pluggy
 import pytest
 
 from tilelang_npu import compat
-from tilelang_npu.compat.outcomes import Case, CaseRecord, Outcome, of_error
+from tilelang_npu.compat.outcomes import EXPECTED, Case, CaseRecord, Outcome, of_error
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.settings import environment
 
@@ -113,7 +113,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]
     state = _LAST.get(item.nodeid, ("passed", "", None, 0.0))
     if report.outcome == "skipped":  # also a test that is expected to fail: it has not passed
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reason = f"expected to fail: {report.wasxfail}" if hasattr(report, "wasxfail") else reason
+        reason = EXPECTED + report.wasxfail if hasattr(report, "wasxfail") else reason
         state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
     elif report.failed and state[0] == "passed":
         error = call.excinfo.value if call.excinfo is not None else AssertionError(str(report.longrepr))
