@@ -34,7 +34,7 @@ FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE |
 RUN = ("python", "sh")
 SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
 """What no runner can run: signatures, settings of other tools, excerpts that a test of their own holds."""
-INSTALLS = ("pip install", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
+INSTALLS = ("pip install", "pip wheel", "pip download", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
 """Commands that need a network, another tool, or minutes."""
 OF_TORCH = " --gpu "
 """What commands contain that need torch; where it is not installed, they are not run."""
@@ -75,6 +75,7 @@ def run(page: Path) -> Iterator[Step]:
             below = every[number + 1] if number + 1 < len(every) else None
             shown = below if below is not None and below.kind == "text" else None
             if block.title and block.kind != "sh":
+                Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.text, encoding="utf-8")
             elif block.kind in RUN:
                 said = io.StringIO()
