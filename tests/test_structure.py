@@ -56,6 +56,7 @@ ALLOWED = {
             "ops", "target", "math"},
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
+    "pytest_budget": {"runtime", "target"},
     "pytest_gpu": {"compat"},
     "pytest_interpreter": set(),
     "pytest_load": set(),
@@ -127,6 +128,12 @@ def test_imports_go_down(file: Path) -> None:
         pieces = name.split(".")
         if pieces[0] == "tilelang_npu" and len(pieces) > 1 and pieces[1] not in ("__version__", "TileError"):
             assert pieces[1] in {part, *BOTTOM, *ALLOWED[part]}, f"{file} imports {name}"
+
+
+def test_no_class_has_a_keyword_that_python_3_10_takes_for_the_name_of_the_class() -> None:
+    """``ABCMeta.__new__`` has a parameter ``name`` there, so ``class A(Base, name="x")`` is an error."""
+    assert [f"{file}:{node.lineno}" for file in FILES for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ClassDef) and any(one.arg == "name" for one in node.keywords)] == []
 
 
 def test_no_two_parts_import_each_other() -> None:

@@ -4,7 +4,7 @@ Before test files are imported, the plugin makes ``import tilelang`` import this
 If ``TILELANG_NPU_SURVEY`` names a file, the plugin appends one line of JSON to the file for each test, for ``tilelang-npu
 survey``, and does not run tests again that have a line in the file.
 
-The plugin includes the options of :mod:`tilelang_npu.pytest_gpu`, :mod:`tilelang_npu.pytest_interpreter`,
+The plugin includes :mod:`tilelang_npu.pytest_budget`, :mod:`tilelang_npu.pytest_gpu`, :mod:`tilelang_npu.pytest_interpreter`,
 :mod:`tilelang_npu.pytest_load`, :mod:`tilelang_npu.pytest_sanitizer` and :mod:`tilelang_npu.pytest_times`.
 """
 
@@ -18,13 +18,13 @@ import pluggy
 import pytest
 
 from tilelang_npu import compat
-from tilelang_npu.compat.outcomes import Case, CaseRecord, Outcome, of_error
+from tilelang_npu.compat.outcomes import EXPECTED, Case, CaseRecord, Outcome, of_error
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.settings import environment
 
 __all__: list[str] = []
-pytest_plugins = ["tilelang_npu.pytest_gpu", "tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_load",
-                  "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
+pytest_plugins = ["tilelang_npu.pytest_budget", "tilelang_npu.pytest_gpu", "tilelang_npu.pytest_interpreter",
+                  "tilelang_npu.pytest_load", "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
 
 _LAST: dict[str, tuple[Outcome, str, str | None, float]] = {}
 """The outcome so far of each test that is running."""
@@ -113,7 +113,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]
     state = _LAST.get(item.nodeid, ("passed", "", None, 0.0))
     if report.outcome == "skipped":  # also a test that is expected to fail: it has not passed
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reason = f"expected to fail: {report.wasxfail}" if hasattr(report, "wasxfail") else reason
+        reason = EXPECTED + report.wasxfail if hasattr(report, "wasxfail") else reason
         state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
     elif report.failed and state[0] == "passed":
         error = call.excinfo.value if call.excinfo is not None else AssertionError(str(report.longrepr))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu import cli
-from tilelang_npu.compat.outcomes import of_output
+from tilelang_npu.cli.survey import _exit_code
+from tilelang_npu.compat.outcomes import Case, of_output
 
 KERNEL = """
 import numpy as np
@@ -122,7 +123,7 @@ def test_a_test_over_the_time_limit_is_ended_and_later_tests_run(tmp_path: Path)
     tests = "import time\ndef test_first(): pass\ndef test_slow(): time.sleep(600)\ndef test_last(): assert True\n"
     (tmp_path / "test_slow.py").write_text(tests)
     report = tmp_path / "report.json"
-    assert cli.main(["survey", str(tmp_path), "--jobs", "2", "--timeout", "8", "--json", str(report)]) == 1
+    assert cli.main(["survey", str(tmp_path), "--jobs", "2", "--timeout", "8", "--json", str(report)]) == 4
     cases = [(case["path"], case["outcome"], case["reason"]) for case in json.loads(report.read_text())["cases"]]
     assert cases == [
         ("slow.py", "timeout", "longer than 8 s"), ("test_slow.py::test_first", "passed", ""),
@@ -139,8 +140,41 @@ def test_an_interrupted_survey_goes_on(tmp_path: Path, capsys: pytest.CaptureFix
     command = ["survey", str(tmp_path), "--json", str(tmp_path / "out.json")]
     assert cli.main(command) == 0
     assert [case["outcome"] for case in json.loads((tmp_path / "out.json").read_text())["cases"]] == ["unsupported", "passed"]
-    assert cli.main([*command, "--restart"]) == 1
+    assert cli.main([*command, "--restart"]) == 3
     capsys.readouterr()
+
+
+STRICT = {
+    "needs.py": "import no_such_package_at_all\n", "library.py": "def f(): pass\n", "passes.py": FILES["a/asserted.py"],
+    "silent.py": FILES["a/silent.py"],
+    "test_some.py": "import pytest\ndef test_module(): pytest.importorskip('no_such_package_at_all')\n"
+                    "@pytest.mark.xfail(reason='known')\ndef test_expected(): assert False\n",
+}
+
+
+@pytest.mark.parametrize(("files", "code", "idle"), [
+    ((), 5, ""), (("passes.py", "library.py", "silent.py"), 0, ""),
+    (("needs.py", "library.py", "passes.py"), 5, "1 did not run: needs.py"),
+    (("test_some.py",), 5, "1 did not run: test_some.py::test_module"),
+])
+def test_strict_fails_where_a_script_did_not_run(files: tuple[str, ...], code: int, idle: str, tmp_path: Path,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    for name in files:
+        (tmp_path / name).write_text(STRICT[name])
+    assert cli.main(["survey", str(tmp_path), "--strict"]) == code
+    said = capsys.readouterr().err
+    assert idle in said and ("--strict" in said) == bool(code)
+    assert cli.main(["survey", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize(("outcomes", "code"), [
+    (["passed"], 0), (["passed", "unsupported"], 5), (["unsupported", "timeout"], 4), (["timeout", "refused"], 3),
+    (["refused", "wrong", "timeout"], 1),
+])
+def test_the_worst_outcome_has_the_exit_code(outcomes: list[str], code: int) -> None:
+    cases = [Case(f"{place}.py", outcome, "why") for place, outcome in enumerate(outcomes)]
+    assert _exit_code(cases, strict=True) == code
+    assert _exit_code(cases, strict=False) == (code if code != 5 else 0)
 
 
 def test_a_folder_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE |
 RUN = ("python", "sh")
 SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
 """Blocks that are not run: signatures, settings of other tools, excerpts that have their own tests."""
-INSTALLS = ("pip install", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
+INSTALLS = ("pip install", "pip wheel", "pip download", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
 """Commands that need a network, another tool, or minutes."""
 OF_TORCH = " --gpu "
 """Commands with this text need torch; they are not run if it is not installed."""
@@ -75,6 +75,7 @@ def run(page: Path) -> Iterator[Step]:
             below = every[number + 1] if number + 1 < len(every) else None
             shown = below if below is not None and below.kind == "text" else None
             if block.title and block.kind != "sh":
+                Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.text, encoding="utf-8")
             elif block.kind in RUN:
                 report = io.StringIO()
@@ -152,7 +153,8 @@ def _command(words: list[str], report: io.StringIO) -> bool:
             runpy.run_path(words[1], run_name="__main__")
             return True
         if words[0] == "pytest":
-            own = ("-p", "tilelang_npu.pytest_sanitizer", "-p", "tilelang_npu.pytest_times")  # not installed, only on the path
+            plugins = ("sanitizer", "times", "budget")  # the package is not installed, only on the path
+            own = [word for name in plugins for word in ("-p", f"tilelang_npu.pytest_{name}")]
             done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *own, *words[1:]],
                                   capture_output=True, text=True, check=False)
             report.write(done.stdout + done.stderr)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,3 +56,28 @@ def test_time_is_up_where_it_is_and_nowhere_else() -> None:
     with time_limit(0.05):
         pass
     time.sleep(0.1)  # an alarm that is left would end this
+
+
+def test_time_is_up_in_a_thread_and_without_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(seconds: float) -> str:
+        try:
+            with time_limit(seconds):
+                for _ in range(1000):
+                    time.sleep(0.01)
+        except TimeoutError as error:
+            return f"{type(error).__name__}: {error}"
+        return "in time"
+
+    with ThreadPoolExecutor(2) as pool:  # each thread has a limit of its own
+        assert [*pool.map(limited, [0.05, 0.1])] == ["TimeoutError: longer than 0.05 s", "TimeoutError: longer than 0.1 s"]
+
+        def short(_: int) -> str:
+            with time_limit(0.05):
+                pass
+            for _ in range(20):
+                time.sleep(0.01)
+            return "in time"
+
+        assert [*pool.map(short, range(2))] == ["in time"] * 2
+    monkeypatch.delattr(signal, "SIGALRM", raising=False)  # as on Windows
+    assert limited(0.05) == "TimeoutError: longer than 0.05 s"

@@ -20,7 +20,8 @@ URI = re.compile(r"([a-z][a-z0-9+.-]*:)?[^\s\\]*")
 ONE, ZERO, MINUS = range(1, 1 << 40), range(1 << 40), range(-1, 1 << 40)
 RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "log": ({"version": {"2.1.0"}, "runs": ["run"]}, {"$schema": URI}),
-    "run": ({"tool": "tool"}, {"results": ["result"], "columnKind": {"utf16CodeUnits", "unicodeCodePoints"}}),
+    "run": ({"tool": "tool"}, {"results": ["result"], "columnKind": {"utf16CodeUnits", "unicodeCodePoints"},
+                               "originalUriBaseIds": dict}),
     "tool": ({"driver": "component"}, {}),
     "component": ({"name": str}, {"version": str, "semanticVersion": re.compile(r"\d+\.\d+\.\d+.*"), "informationUri": URI,
                                   "rules": ["rule"]}),
@@ -32,7 +33,7 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "relatedLocations": ["location"], "suppressions": ["suppression"], "partialFingerprints": dict, "properties": dict}),
     "location": ({}, {"id": MINUS, "physicalLocation": "physical", "message": "text"}),
     "physical": ({"artifactLocation": "artifact"}, {"region": "region"}),
-    "artifact": ({"uri": URI}, {}),
+    "artifact": ({"uri": URI}, {"uriBaseId": str}),
     "region": ({"startLine": ONE}, {"startColumn": ONE, "endColumn": ONE, "snippet": "text"}),
     "suppression": ({"kind": {"inSource", "external"}},
                     {"status": {"accepted", "underReview", "rejected"}, "justification": str}),
@@ -133,6 +134,31 @@ def test_json_has_all(findings: list[Finding], tmp_path: Path) -> None:
     assert flag["allowed"] == {"reason": "the next kernel takes it", "where": "source"} and flag["second"] is None
     assert nowhere["allowed"]["where"] == "option" and nowhere["first"]["file"] is None
     assert (made["errors"][0]["code"], made["errors"][0]["line"], made["errors"][0]["help"]) == ("S301", 7, "set it")
+
+
+@pytest.mark.parametrize("below", ["", "sub folder"])
+def test_paths_are_relative_to_the_checkout(below: str, findings: list[Finding], tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub folder").mkdir()
+    monkeypatch.chdir(tmp_path / below)
+    if below:
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    (run,) = as_sarif(findings, [ERROR])["runs"]
+    check("run", run)
+    root = run["originalUriBaseIds"]["SRCROOT"]["uri"]
+    assert root == tmp_path.as_uri() + "/"
+    place = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "my%20kernel.py", "uriBaseId": "SRCROOT"}
+    assert run["results"][3]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "on_no_disk.py"
+
+
+def test_a_file_outside_of_the_checkout_has_its_whole_path(findings: list[Finding], tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checkout").mkdir()
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "checkout"))
+    (run,) = as_sarif(findings, [])["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": (tmp_path / "my kernel.py").as_uri()}
 
 
 @pytest.mark.parametrize("name", ["report.sarif", "report.sarif.json"])

@@ -259,6 +259,8 @@ def test_rows_that_begin_anywhere_move_whole_lines() -> None:
     assert [aligned.arguments[0].moved, aligned.arguments[0].used] == [2**20, 2**20]
     assert shifted.arguments[0].used == 2**20
     assert shifted.arguments[0].moved == 1024 * (1024 + 512 - 4)
+    roof = aligned.roofline  # no operations: the share of the memory
+    assert roof.operations == 0 and 0 < roof.share == roof.memory_bytes / roof.memory_rate / roof.seconds < 1
 
 
 def test_achieved_is_what_was_computed_in_the_time() -> None:
@@ -278,6 +280,8 @@ def test_achieved_is_what_was_computed_in_the_time() -> None:
     assert held.intensity == roof.operations / held.memory_bytes
     assert held.attainable == pytest.approx(min(roof.peak, held.intensity * held.l2_rate))
     assert held.achieved > roof.achieved
+    for either in (roof, held, cold("48 additions").roofline):
+        assert either.share == pytest.approx(either.achieved / either.attainable)
 
 
 def test_lines_are_those_of_the_script() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from tilelang_npu.runtime.settings import environment
 from tilelang_npu.simulator import Launch
 from tilelang_npu.target import chip, chip_data, chips, known
 from tilelang_npu.target.chip_file import figures
-
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
 
 GOOD = """
 name = "My910"

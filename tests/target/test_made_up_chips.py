@@ -33,8 +33,6 @@ import ladders  # noqa: E402  (found through the path above)
 
 FILES = {"OneToOne": "one_to_one.toml", "OneToFour": "one_to_four.toml",
          **dict.fromkeys(("Ascend960", "Ascend961", "Ascend964", "Ascend970"), "families.py")}
-if sys.version_info < (3, 11):  # TOML is read by Python 3.11 and later
-    FILES = {name: file for name, file in FILES.items() if file.endswith(".py")}
 RATIOS = {"OneToOne": 1, "OneToFour": 4, "Ascend960": 2, "Ascend961": 1, "Ascend964": 4, "Ascend970": 2}
 STEPS = [
     "attention/step2_overlapped", "attention/step7_persistent", "atomic_add/step4_whole_tiles",

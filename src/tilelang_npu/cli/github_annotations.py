@@ -1,4 +1,7 @@
-"""The output of ``check --format github``: workflow commands of GitHub, which shows them as annotations of the source."""
+"""The output of ``check --format github``: workflow commands of GitHub, which shows them as annotations of the source.
+
+Paths are relative to the root of the checkout, see :mod:`tilelang_npu.runtime.reports.source_root`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.checks.sanitizer import unallowed
+from tilelang_npu.runtime.reports.source_root import path_below_root, source_root
 from tilelang_npu.simulator.sanitizer.findings import Finding
 
 if TYPE_CHECKING:
@@ -28,9 +32,7 @@ def lines(findings: Sequence[Finding], errors: Sequence[TileError]) -> Iterator[
 def _line(code: Code, place: Location | None, text: str) -> str:
     where = {}
     if place is not None:
-        path = Path(place.file)
-        if path.is_absolute() and path.is_relative_to(Path.cwd()):
-            path = path.relative_to(Path.cwd())
+        path = path_below_root(place.file, source_root()) or Path(place.file)
         where = {"file": path.as_posix(), "line": str(place.line)} | ({"col": str(place.column)} if place.column else {})
     properties = ",".join(f"{name}={_escaped(value, property_too=True)}" for name, value in (where | {"title": code}).items())
     return f"::error {properties}::{_escaped(text)}"

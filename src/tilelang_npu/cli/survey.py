@@ -37,6 +37,10 @@ __all__ = ["add_to", "survey"]
 
 _WORDS: dict[Outcome, str] = {"passed": "passed", "wrong": "wrong numbers", "refused": "refused", "timeout": "timed out",
           "unsupported": "not simulated"}
+_CODES: dict[Outcome, int] = {"wrong": 1, "refused": 3, "timeout": 4, "unsupported": 5}
+"""The exit code for each outcome, the worst first; 2 is that of an error in the command line.
+
+docs/command-line.md lists them."""
 
 
 def add_to(commands: Commands) -> None:
@@ -45,8 +49,9 @@ def add_to(commands: Commands) -> None:
         "survey", help="run a folder of scripts and tests, and report what works",
         description="Run every script and every pytest file below DIR, unmodified, each in its own process and in its own"
                     " directory, and print the outcome of each: passed, wrong numbers, refused, timed out, or not simulated."
-                    " The exit code is 0 if no file or test had wrong numbers, was refused or timed out. A survey that was"
-                    " interrupted continues with the remaining files.",
+                    " The exit code is that of the worst outcome: 1 for wrong numbers, 3 for refused, 4 for timed out, and with"
+                    " --strict 5 for files and tests that did not run; 0 otherwise. A survey that was interrupted continues"
+                    " with the remaining files.",
     )
     parser.add_argument("folder", metavar="DIR", help="the folder, or one file")
     add_gpu(parser)
@@ -61,6 +66,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--against-interpreter", action="store_true",
                         help="run every call of a kernel both compiled and interpreted; if the results differ, the outcome is"
                              " wrong numbers")
+    parser.add_argument("--strict", action="store_true",
+                        help="fail (exit code 5) if a script or a test did not run, for example because a module is missing, or"
+                             " if there is none")
     parser.add_argument("--restart", action="store_true", help="discard the results of an interrupted survey")
     parser.set_defaults(command=survey)
 
@@ -96,7 +104,22 @@ def survey(args: argparse.Namespace) -> int:
     if args.json:
         write_text(args.json, json.dumps({"cases": [case.record() for case in cases]}, indent=1))
     state.unlink(missing_ok=True)
-    return int(any(case.outcome in ("wrong", "refused", "timeout") for case in cases))
+    return _exit_code(cases, strict=args.strict)
+
+
+def _exit_code(cases: Sequence[Case], *, strict: bool) -> int:
+    """Returns the exit code of the worst outcome. With ``strict``, the cases that did not run are printed, and count."""
+    found = {case.outcome for case in cases}
+    idle = [case.path for case in cases if case.did_not_run] if strict else []
+    if idle:
+        print(f"\n--strict: {len(idle)} did not run: {', '.join(idle)}", file=sys.stderr)
+    if strict and not cases:
+        print("\n--strict: there is nothing to run", file=sys.stderr)
+    for outcome, code in _CODES.items():
+        fails = bool(idle) or (strict and not cases) if outcome == "unsupported" else outcome in found
+        if fails:
+            return code
+    return 0
 
 
 def _files(folder: Path) -> Iterator[Path]:

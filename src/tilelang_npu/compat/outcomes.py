@@ -29,6 +29,12 @@ _NO_GPU = re.compile("|".join((
     "Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available", "CUDA is not available",
     "arguments from the 'CUDA' backend", "deserialize object on a CUDA device")))
 """The messages of torch for a script that asks for CUDA on a machine without it."""
+MODULE = "a module for other scripts: nothing runs"
+"""The reason of a file that only defines things for other files."""
+UNCHECKED = "it checks nothing: neither an assertion nor a printed verdict"
+"""The reason of a script whose kernels ran, and which does not say whether they are right."""
+EXPECTED = "expected to fail: "
+"""The beginning of the reason of a test that failed as it says (``xfail``)."""
 _LONGEST = 200  # characters of a reason
 
 
@@ -60,6 +66,12 @@ class Case:
     reason: str = ""
     line: str | None = None
     seconds: float = 0.0
+
+    @property
+    def did_not_run(self) -> bool:
+        """Whether a script or a test did not run, although it is one to run: a missing module or file, no kernel, a skip."""
+        ran = self.reason in (MODULE, UNCHECKED) or self.reason.startswith(EXPECTED)
+        return self.outcome == "unsupported" and not ran
 
     def record(self) -> CaseRecord:
         """Returns the case as an object for the JSON file."""
@@ -143,7 +155,7 @@ def of_output(said: str, complained: str, kernels_ran: bool, held: int, is_progr
     if failed:
         return "wrong", _short(f"it printed: {failed.group().strip()}")
     if not kernels_ran:
-        return "unsupported", "no kernel ran" if is_program else "a module for other scripts: nothing runs"
+        return "unsupported", "no kernel ran" if is_program else MODULE
     if held or PASSED.search(said):
         return "passed", ""
-    return "unsupported", "it checks nothing: neither an assertion nor a printed verdict"
+    return "unsupported", UNCHECKED

@@ -17,7 +17,7 @@ MAX_SLOTS = 1024
 STRINGS = OfClass((ArrayAttr,), "an array of strings")
 
 
-class EffectModeAttr(EnumAttr, name="annotation.effect_mode", cases={"write": 0, "read": 1}):
+class EffectModeAttr(EnumAttr, attr_name="annotation.effect_mode", cases={"write": 0, "read": 1}):
     """The memory effect, read or write, that passes must assume of an ``annotation.mark`` on its operand."""
 
 

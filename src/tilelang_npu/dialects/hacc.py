@@ -19,17 +19,17 @@ from tilelang_npu.dialects.mlir.dlti import DataLayoutEntryAttr
 from tilelang_npu.target import Features
 
 
-class FunctionKindAttr(EnumAttr, name="hacc.function_kind", cases={"HOST": 1, "DEVICE": 2}):
+class FunctionKindAttr(EnumAttr, attr_name="hacc.function_kind", cases={"HOST": 1, "DEVICE": 2}):
     """Whether a function runs on the host or on the device. Every kernel must have this attribute."""
 
 
-class ArgTypeAttr(EnumAttr, name="hacc.arg_type",
+class ArgTypeAttr(EnumAttr, attr_name="hacc.arg_type",
                   cases="ffts_base_address input output input_and_output workspace sync_block_lock tiling_key tiling_data "
                         "tiling_struct mesh_arg sanitizer_addr gm_addr sub_workspace"):
     """The role of a kernel argument, such as input, output, workspace or tiling data."""
 
 
-class HostFuncTypeAttr(EnumAttr, name="hacc.host_func_type", start=1,
+class HostFuncTypeAttr(EnumAttr, attr_name="hacc.host_func_type", start=1,
                        cases="host_entry tiling_function infer_output_shape_function infer_workspace_shape_function "
                              "infer_sync_block_lock_num_function infer_sync_block_lock_init_function "
                              "get_tiling_struct_size_function infer_task_type_function infer_vf_mode_function"):

@@ -185,9 +185,10 @@ class _ChipFile:
         return table(base.memory, *rows.values())
 
     def _read(self) -> dict[str, Any]:
-        if sys.version_info < (3, 11):
-            self._refuse((), "chip files in TOML need Python 3.11 or later", "run it with Python 3.11 or later")
-        import tomllib
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:  # Python 3.10 has no reader of TOML: the package requires this one there
+            import tomli as tomllib
 
         try:
             text = self.path.read_text(encoding="utf-8")

@@ -39,8 +39,9 @@ def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | 
 class EnumAttr(Data[str], ABC, Generic[WordT]):
     """An attribute that holds one of a fixed set of words: ``#hivm.pipe<PIPE_V>``.
 
-    A subclass states its name and its words: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first last")``. The
-    type argument, if there is one, is a ``Literal`` of the words without the common prefix.
+    A subclass states its name and its words: ``class AxisKindAttr(EnumAttr, attr_name="hivm.axis_kind", cases="first last")``.
+    The type argument, if there is one, is a ``Literal`` of the words without the common prefix. The keyword is not ``name``,
+    because ``ABCMeta.__new__`` of Python 3.10 has a parameter of this name.
 
     Attributes:
         data: the word, as the text spells it.
@@ -51,18 +52,18 @@ class EnumAttr(Data[str], ABC, Generic[WordT]):
     CASES: ClassVar[Mapping[str, int]]
     PREFIX: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, name: str = "", cases: str | Mapping[str, int] = "", start: int = 0,
+    def __init_subclass__(cls, *, attr_name: str = "", cases: str | Mapping[str, int] = "", start: int = 0,
                           prefix: str = "") -> None:
         """Defines the attribute of a subclass.
 
         Args:
-            name: the attribute's name, with the dialect.
+            attr_name: the attribute's name, with the dialect.
             cases: the words, separated by spaces; their integers count from ``start``. Or a mapping from words to integers.
             start: the integer of the first word.
             prefix: the common prefix of the words.
         """
         super().__init_subclass__()
-        cls.name = name
+        cls.name = attr_name
         cls.CASES = cases if isinstance(cases, Mapping) else {
             word: number for number, word in enumerate(cases.split(), start)}
         cls.PREFIX = prefix

@@ -43,19 +43,19 @@ from tilelang_npu.dialects.text.reader import TextParser
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
 
 
-class UnaryFnAttr(EnumAttr, name="linalg.unary_fn",
+class UnaryFnAttr(EnumAttr, attr_name="linalg.unary_fn",
                   cases={word: number for number, word in enumerate(
         ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}):
     """The function that ``linalg.elemwise_unary`` applies to each element."""
 
 
-class BinaryFnAttr(EnumAttr, name="linalg.binary_fn",
+class BinaryFnAttr(EnumAttr, attr_name="linalg.binary_fn",
                    cases={word: number for number, word in enumerate(
         ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}):
     """The function that ``linalg.elemwise_binary`` applies to each pair of elements."""
 
 
-class TypeFnAttr(EnumAttr, name="linalg.type_fn", cases={"cast_signed": 0, "cast_unsigned": 1}):
+class TypeFnAttr(EnumAttr, attr_name="linalg.type_fn", cases={"cast_signed": 0, "cast_unsigned": 1}):
     """Whether operands are treated as signed or as unsigned when they are converted to the element type of the result."""
 
 

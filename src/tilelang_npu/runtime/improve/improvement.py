@@ -292,5 +292,4 @@ def _roof_share(kernel: CompiledKernel, arguments: Sequence[Argument] | None) ->
 
     launch = launch_of_call(kernel, arguments)
     assert launch is not None
-    roof = roofline(launch.parts)
-    return max(roof.at_peak, roof.memory_bytes / roof.memory_rate if roof.memory_bytes else 0.0) / roof.seconds
+    return roofline(launch.parts).share

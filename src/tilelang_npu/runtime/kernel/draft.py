@@ -7,6 +7,7 @@ caller's environment variables: the draft contains the chip, the dialect and the
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -155,20 +156,26 @@ def failure(error: BaseException) -> Timing:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises a TimeoutError in the body of the ``with`` statement after a number of seconds.
+    """Raises a TimeoutError in the body of the ``with`` statement after a number of seconds, in any thread.
 
-    It has no effect on Windows and outside of the main thread, because it needs the alarm signal of POSIX.
+    In the main thread of a POSIX process, the alarm signal also interrupts calls of the system that wait. Elsewhere the error
+    is raised as soon as the thread executes Python code again.
 
     Args:
         seconds: the limit; there is none if it is not positive.
     """
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread() or seconds <= 0:
+    if seconds <= 0:
         yield
         return
+    has_alarm = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    with _alarm_after(seconds) if has_alarm else _exception_after(seconds):
+        yield
 
+
+@contextmanager
+def _alarm_after(seconds: float) -> Iterator[None]:
     def interrupt(*_: object) -> None:
-        msg = f"longer than {seconds:g} s"
-        raise TimeoutError(msg)
+        raise TimeoutError(_too_long(seconds))
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -177,3 +184,36 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class _TimeIsUp(TimeoutError):
+    """Raised in a thread by another thread, which can pass a class but no message."""
+
+
+@contextmanager
+def _exception_after(seconds: float) -> Iterator[None]:
+    """Raises a TimeoutError in the calling thread, by a timer in another thread."""
+    set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    thread, lock, ended = ctypes.c_ulong(threading.get_ident()), threading.Lock(), False
+
+    def interrupt() -> None:
+        with lock:
+            if not ended:
+                set_exception(thread, ctypes.py_object(_TimeIsUp))
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except _TimeIsUp:
+        raise TimeoutError(_too_long(seconds)) from None
+    finally:
+        with lock:
+            ended = True
+        timer.cancel()
+        set_exception(thread, None)  # one that was set and not raised yet would hit what follows
+
+
+def _too_long(seconds: float) -> str:
+    return f"longer than {seconds:g} s"

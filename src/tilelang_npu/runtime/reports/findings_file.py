@@ -11,9 +11,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 from tilelang_npu import __version__
 from tilelang_npu.errors import Location, TileError, render
+from tilelang_npu.runtime.reports.source_root import path_below_root, source_root
 from tilelang_npu.runtime.settings.file_writing import write_whole
 from tilelang_npu.simulator.sanitizer.findings import Finding
 from tilelang_npu.simulator.sanitizer.hazard import CODES, Hazard, Site
@@ -21,6 +23,8 @@ from tilelang_npu.simulator.sanitizer.hazard import CODES, Hazard, Site
 Json = dict[str, object]
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 """The schema of version 2.1.0, at its place in the standard."""
+_ROOT = "SRCROOT"
+"""The name, in a SARIF log, of the directory that the paths of source files are relative to."""
 
 
 def check_name(path: str) -> None:
@@ -126,7 +130,8 @@ def sarif_log(rules: Sequence[Mapping[str, object]], results: Sequence[Mapping[s
     """
     driver = {"name": "tilelang_npu", "version": __version__, "semanticVersion": __version__, "rules": rules}
     return {"$schema": _SARIF_SCHEMA, "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}]}
+            "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints",
+                      "originalUriBaseIds": {_ROOT: {"uri": source_root().as_uri().rstrip("/") + "/"}}, "results": results}]}
 
 
 def _result(finding: Finding, rule: int) -> Json:
@@ -161,14 +166,18 @@ def _error_result(error: TileError, rule: int) -> Json:
 def sarif_location(location: Location | None, message: str = "") -> Json | None:
     """Returns a source location as the data of a SARIF location; None if ``location`` is None.
 
+    The path of a file below the root of the checkout is relative to the root, whose place the log's ``originalUriBaseIds``
+    has; the path of another file is absolute.
+
     Args:
         location: the location.
         message: the message of the SARIF location; empty for none.
     """
     if location is None:
         return None
-    path = Path(location.file)
-    uri = path.as_uri() if path.is_absolute() else path.as_posix()
+    below = path_below_root(location.file, source_root())
+    artifact: Json = {"uri": Path(location.file).absolute().as_uri()} if below is None else {
+        "uri": quote(below.as_posix()), "uriBaseId": _ROOT}
     region: Json = {"startLine": max(location.line, 1)}
     if location.column:
         region["startColumn"] = location.column
@@ -177,7 +186,7 @@ def sarif_location(location: Location | None, message: str = "") -> Json | None:
     text = location.source()
     if text:
         region["snippet"] = {"text": text}
-    place: Json = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+    place: Json = {"physicalLocation": {"artifactLocation": artifact, "region": region}}
     if message:
         place["message"] = {"text": message}
     return place

@@ -80,12 +80,14 @@ GPU = EnvVar("TILELANG_NPU_GPU", "1, or a compute capability such as 9.0 (1 mean
 TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this package too, not only the user's")
 LOAD = EnvVar(plugin_loading.LOAD, f"plug-in files to load, separated by {os.pathsep!r}")
 PLUGINS = EnvVar(plugin_loading.PLUGINS, "0: leave installed plug-ins out")
+WORKSPACE = EnvVar("GITHUB_WORKSPACE", "set by GitHub: the directory that paths in reports of findings are relative to")
 SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
 VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, CACHE_KEY, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, L2, AS, SANITIZE,
              WITHOUT,
-             INTERPRET, AGAINST, MAX_OPS, JOBS, GPU, LOAD, PLUGINS, TRACEBACK)
+             INTERPRET, AGAINST, MAX_OPS, JOBS, GPU, LOAD, PLUGINS, TRACEBACK,
+             WORKSPACE)
 
 _PREFIX = "TILELANG_NPU_"
 

@@ -81,6 +81,13 @@ class Roofline:
         return min(self.peak, self.intensity * self.memory_rate) if self.memory_bytes else self.peak
 
     @property
+    def share(self) -> float:
+        """The achieved share of the attainable rate: of the call's duration, the share in which the units or the memory,
+        whichever is slower, would be done at their peak rate. It is also defined for a call without operations."""
+        in_memory = self.memory_bytes / self.memory_rate if self.memory_bytes else 0.0
+        return max(self.at_peak, in_memory) / self.seconds
+
+    @property
     def bound(self) -> str:
         """The limit that is reached first: the memory if it needs more time for its bytes than the units need at their peak
         rate, otherwise ``compute``."""
