@@ -56,7 +56,7 @@ ALLOWED = {
             "ops", "target", "math"},
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
-    "pytest_budget": {"runtime", "target"},
+    "pytest_budget": {"runtime", "simulator", "target"},
     "pytest_gpu": {"compat"},
     "pytest_interpreter": set(),
     "pytest_load": set(),

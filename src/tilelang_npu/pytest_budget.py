@@ -100,7 +100,7 @@ class _Worst:
 
     def add(self, kernel: JITKernel, launch: AnyLaunch) -> None:
         """Takes the figures of a launch."""
-        from tilelang_npu.runtime.reports.kernel_figures import label_of, memory_of
+        from tilelang_npu.runtime.jit.kernel_figures import label_of, memory_of
 
         self.launched = True
         label, budget = label_of(kernel), self.budget

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pytest
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.reports.kernel_figures import KernelFigures
+    from tilelang_npu.runtime.jit.kernel_figures import KernelFigures
 
 __all__: list[str] = []
 
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{_OPTION}-report has no effect without {_OPTION}-compare")
     wanted = (_OPTION, f"{_OPTION}-update", f"{_OPTION}-json", "xmlpath")  # the last is that of --junitxml
     if any(config.getoption(name, None) for name in wanted):
-        config.pluginmanager.register(_Session(config), "tilelang_npu times")
+        config.pluginmanager.register(_TimesSession(config), "tilelang_npu times")
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -148,7 +148,7 @@ def _families() -> list[str]:
     return [*first.values()]
 
 
-class _Session:
+class _TimesSession:
     """The hooks of a run that measures the kernels of each test."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -172,8 +172,8 @@ class _Session:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Measures the kernels that a test runs, in all of its threads, and compares a passing test with the baseline."""
+        from tilelang_npu.runtime.jit.kernel_figures import figures_of, mean_times
         from tilelang_npu.runtime.jit.recording import record
-        from tilelang_npu.runtime.reports.kernel_figures import figures_of, mean_times
 
         with record(every_thread=True) as done:
             try:

@@ -73,7 +73,7 @@ def run(page: Path) -> Iterator[Step]:
         module: dict[str, Any] = {"__name__": "__page__"}
         for number, block in enumerate(every):
             below = every[number + 1] if number + 1 < len(every) else None
-            shown = below if below is not None and below.kind == "text" else None
+            shown = below if below is not None and below.kind == "text" and not below.title else None
             if block.title and block.kind != "sh":
                 Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.text, encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.jit.kernel_figures import figures_of, label_of, mean_times
 from tilelang_npu.runtime.jit.recording import record
-from tilelang_npu.runtime.reports.kernel_figures import figures_of, label_of, mean_times
 
 
 def scaled(steps: int) -> JITKernel:

@@ -130,7 +130,7 @@ def test_a_comment_lets_pass() -> None:
     with record(sanitizer=session):
         assert not is_raised(kernel)
     passed = [found for found in session.findings if found.allowed]
-    assert {(found.allowed, found.in_source) for found in passed} == {("this is what the test is about", True)}
+    assert {(found.allowed, found.in_source) for found in passed} == {("this is the subject of the test", True)}
     assert [found.hazard.kind for found in unallowed(session.findings)] == ["RAW"]  # the following copy is another line
     idle = session.idle()
     assert [error.code for error in idle] == ["T415", "T415"]

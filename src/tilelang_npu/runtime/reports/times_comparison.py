@@ -73,7 +73,7 @@ def verdict_of(before: float, after: float, tolerance: float) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Row:
+class TimesRow:
     """A kernel of a test in a comparison.
 
     Attributes:
@@ -97,7 +97,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TimesComparison:
     """The comparison of two files of times.
 
     Attributes:
@@ -109,7 +109,7 @@ class Comparison:
     old: str
     new: str
     tolerance: float
-    rows: tuple[Row, ...]
+    rows: tuple[TimesRow, ...]
 
     @property
     def has_slower(self) -> bool:
@@ -175,7 +175,7 @@ def check_report_name(path: str) -> None:
         raise ValueError(f"{path} is not a name for a comparison of times: choose one that ends in {', '.join(FORMATS)}")
 
 
-def compare_times(old: Times, new: Times, tolerance: float, names: tuple[str, str] = ("before", "after")) -> Comparison:
+def compare_times(old: Times, new: Times, tolerance: float, names: tuple[str, str] = ("before", "after")) -> TimesComparison:
     """Compares two files of times.
 
     Args:
@@ -185,10 +185,10 @@ def compare_times(old: Times, new: Times, tolerance: float, names: tuple[str, st
         names: the names of the two files, as reports show them.
     """
     rows = sorted(_rows(old, new, tolerance), key=lambda row: (_ORDER.index(row.verdict), -abs(row.change or 0.0)))
-    return Comparison(*names, tolerance, tuple(rows))
+    return TimesComparison(*names, tolerance, tuple(rows))
 
 
-def _rows(old: Times, new: Times, tolerance: float) -> Iterator[Row]:
+def _rows(old: Times, new: Times, tolerance: float) -> Iterator[TimesRow]:
     for test in _in_order(old, new):
         kernels_before, kernels_after = old.get(test, {}), new.get(test, {})
         for kernel in _in_order(kernels_before, kernels_after):
@@ -198,14 +198,14 @@ def _rows(old: Times, new: Times, tolerance: float) -> Iterator[Row]:
                 verdict = "new" if before is None else "gone"
             else:
                 verdict = verdict_of(before, after, tolerance)
-            yield Row(test, kernel, before, after, verdict)
+            yield TimesRow(test, kernel, before, after, verdict)
 
 
 def _in_order(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:
     return sorted({*first, *second})
 
 
-def _numbers(row: Row) -> tuple[str, str, str]:
+def _numbers(row: TimesRow) -> tuple[str, str, str]:
     before, after = ("" if us is None else f"{us:.3f}" for us in (row.before, row.after))
     return before, after, "" if row.change is None else f"{row.change:+.1%}"
 
