@@ -36,7 +36,7 @@ class _Budget(NamedTuple):
     Attributes:
         us: the most microseconds of a call.
         share: the smallest share of the attainable rate.
-        memory: the most bytes of each on-chip memory by its name; an empty name stands for all memories together.
+        memory: the largest number of bytes of each on-chip memory by its name; with an empty name, of all memories together.
     """
 
     us: float | None

@@ -79,7 +79,7 @@ def assert_(condition: object, message: str = "") -> None:
 
 
 def meta_var(value: ValueT) -> ValueT:
-    """Return the value itself, so that a name bound to it stands for the value and not for a variable of the kernel.
+    """Return the value itself, so that a name bound to it is the value and no variable of the kernel.
 
     Names of a kernel always stand for their values here, so the call changes nothing; it exists for kernels written for TVM's
     parser, where any other assignment defines a variable. ``value`` may be a number, a size, a computed scalar, a buffer or any

@@ -64,7 +64,7 @@ class _SourceFile:
                  if node.lineno <= line <= (node.end_lineno or 0) and not hasattr(node, "body")]
         return found[0] if len(found) == 1 else None
 
-    def replaced(self, parts: Mapping[ast.AST, str]) -> tuple[SourceChange, ...]:
+    def replaced(self, parts: Mapping[ast.expr, str]) -> tuple[SourceChange, ...]:
         """Returns the changes that replace expressions by other texts.
 
         Args:
@@ -72,11 +72,11 @@ class _SourceFile:
         """
         edited: dict[int, str] = {}
         ends: dict[int, int] = {}
-        for node in sorted(parts, key=lambda node: (node.lineno, node.col_offset), reverse=True):  # type: ignore[attr-defined]
-            first, last = node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
-            head = self.lines[first - 1].encode()[:node.col_offset].decode()  # type: ignore[attr-defined]
+        for node in sorted(parts, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+            first, last = node.lineno, node.end_lineno or node.lineno
+            head = self.lines[first - 1].encode()[:node.col_offset].decode()
             tail = edited.get(last, self.lines[last - 1])
-            tail = tail.encode()[node.end_col_offset:].decode()  # type: ignore[attr-defined]
+            tail = tail.encode()[node.end_col_offset:].decode()
             if last > first:
                 edited.pop(last, None)
             edited[first] = head + parts[node] + tail
