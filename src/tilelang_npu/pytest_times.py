@@ -102,7 +102,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         raise pytest.UsageError(f"{_OPTION}-compare: {error.filename}: {error.strerror}") from None
     except ValueError as error:
         raise pytest.UsageError(f"{_OPTION}-compare: {error}") from None
-    print(compared.markdown(), end="")  # noqa: T201  (what the option is for)
+    print(compared.markdown(), end="")  # noqa: T201  (the option asks for this output)
     return int(pytest.ExitCode.TESTS_FAILED if compared.has_slower else pytest.ExitCode.OK)
 
 

@@ -19,5 +19,5 @@ def factory():
 
 
 def test_meta_variable_of_an_element(refused):
-    with refused("T145", at="T.meta_var", message="the name would stand for the element", help="bind the element itself"):
+    with refused("T145", at="T.meta_var", message="the name would refer to the element", help="bind the element itself"):
         factory().mlir()

@@ -92,7 +92,7 @@ def meta_var(value: ValueT) -> ValueT:
             TVM reads the element anew wherever the name is used.
     """
     if _traced(value) and _is_element(value):
-        raise TileError(f"T.meta_var of {shown(value)}: the name would stand for the element, not for its value", code="T145",
+        raise TileError(f"T.meta_var of {shown(value)}: the name would refer to the element, not for its value", code="T145",
                         location=user_location(), help="bind the element itself, which is read once, or bind its indices")
     return value
 

@@ -144,7 +144,7 @@ class Improver:
         self._given = None if arguments is None else [as_array(one) if is_tensor(one) else cast("Argument", one)
                                                       for one in arguments]
         # Without arguments, one trace gives the time of all calls; otherwise the time is that of the given call.
-        self._arguments = self._given if self._kernel.trace() is None else None
+        self._arguments = self._given if self._kernel._depends_on_call else None
         self._search = EditSearch(program, self._kernel.workspace_idx, self._arguments, executor, reassociate=reassociate)
         self._check: ResultComparison | None = None
         self._verdicts: dict[tuple[tuple[str, int], ...], tuple[Verdict, str]] = {}

@@ -362,6 +362,12 @@ class CompiledKernel:
             parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
         return joined(self.name, parts, self.signature.workspaces)
 
+    @property
+    def _depends_on_call(self) -> bool:
+        """Whether the time of a call depends on its arguments: on sizes, numbers or the elements of arrays."""
+        return (bool(self.signature.symbols) or any(parameter.shape is None for parameter in self.params)
+                or not all(program.data_free for program in self.programs))
+
     def trace(self, *args: object, **named: object) -> AnyLaunch | None:
         """Simulates a call without computing values, which is much faster than a run. No array is written.
 
@@ -387,7 +393,7 @@ class CompiledKernel:
             call = self.signature.bind(args)
             if aliases := self._aliases(call):
                 return self._with_aliases(aliases).trace(*args)
-        elif self.signature.symbols or any(parameter.shape is None for parameter in self.params):
+        elif self._depends_on_call:
             return None
         else:
             call = BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)

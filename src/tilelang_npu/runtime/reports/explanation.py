@@ -95,7 +95,7 @@ class Explanation(Report):
         if self.source is None:
             return Trials((), "nothing was tried")
         kernel = self.source.kernel
-        if kernel.trace() is not None:
+        if not kernel._depends_on_call:
             return kernel._once_in_process("tried edits", partial(try_edits, self.source, self.refused))
         launch = self.find_launch()
         return try_edits(self.source, self.refused, None if launch is None else arguments_of(kernel, launch))

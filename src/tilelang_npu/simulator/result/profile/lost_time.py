@@ -309,13 +309,13 @@ def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
     if launch.recorded.program.global_sync or far < 1.2 * needed or launch.waves < 2:
         return
-    best, said = launch.time_us, ""
+    best, order = launch.time_us, ""
     for text, blocks in _orders(launch):
         after = launch.retimed(blocks=blocks).time_us
         if after < best:
-            best, said = after, text
+            best, order = after, text
     yield from _told(launch, best, "block order",
-                     f"{far / 2**20:.0f} MB come from HBM although {needed / 2**20:.0f} MB suffice: order the blocks {said} "
+                     f"{far / 2**20:.0f} MB come from HBM although {needed / 2**20:.0f} MB suffice: order the blocks {order} "
                      "(T.use_swizzle on a grid of two axes, or the tile computed from the block's number)")
 
 
@@ -445,12 +445,12 @@ def _separate_launches(before: Sequence[Launch], later: Launch, workspaces: Coll
     if not earlier:
         return
     together = (*earlier, later)
-    stores = set().union(*(_cores_of_transfers(launch, passed, stores=True) for launch in earlier))
-    stay = bool(stores & _cores_of_transfers(later, passed, stores=False))
+    stores = {core for launch in earlier for core, buffer in _transferred(launch, stores=True) if buffer in passed}
+    stay = bool(stores & {core for core, buffer in _transferred(later, stores=False) if buffer in passed})
     unseen = [users[position] for position in workspaces if stay and users[position] in passed]
     times, loaded = [], set[tuple[CoreKind, int]]()
     for launch in together:
-        own = {(core, buffer) for buffer in users for core in _cores_of_transfers(launch, [buffer], stores=False)}
+        own = {(core, buffer) for core, buffer in _transferred(launch, stores=False) if buffer in users}
         again = [buffer for _, buffer in own & loaded]
         loaded |= own
         changed = with_steps(launch, partial(_without_transfers, [*again, *(passed if stay and launch is later else unseen)]))
@@ -470,16 +470,15 @@ def _separate_launches(before: Sequence[Launch], later: Launch, workspaces: Coll
                      "timed again" if stay else "at most")
 
 
-def _cores_of_transfers(launch: Launch, buffers: Collection[int], *, stores: bool) -> set[CoreKind]:
-    """Returns the kinds of cores that store to some tensors, or that load from them.
+def _transferred(launch: Launch, *, stores: bool) -> set[tuple[CoreKind, int]]:
+    """Returns the tensors that a launch transfers: pairs of the kind of core and the position of the tensor's parameter.
 
     Args:
         launch: the launch.
-        buffers: the positions of the tensors among the parameters.
-        stores: whether stores are meant; otherwise loads.
+        stores: True for the tensors that are stored to, False for those that are loaded.
     """
-    return {record.core for record, _, _, _ in _transfers(launch) for access in record.accesses
-            if access.memory == "gm" and access.buffer in buffers and (access.writes if stores else access.reads)}
+    return {(record.core, access.buffer) for record, _, _, _ in _transfers(launch) for access in record.accesses
+            if access.memory == "gm" and (access.writes if stores else access.reads)}
 
 
 def _without_transfers(buffers: Collection[int], record: OpRecord, step: PipeStep) -> PipeStep | None:
