@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
 from tilelang_npu.simulator.result import JsonObject
@@ -193,14 +191,12 @@ def _next_step(launch: Launch) -> str:
     if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
         return "kernel.profile() says which lines take the time, and tries edits"
     from tilelang_npu.simulator.result.profile.time_breakdown import launch_breakdown
+    from tilelang_npu.simulator.result.profile.time_parts import longest_line
 
-    lines: Counter[Location] = Counter()
-    for reason, us in launch_breakdown(launch).path.items():
-        if reason.place is not None:
-            lines[reason.place] += us  # type: ignore[assignment]  # a Counter of float
-    if not lines:
+    longest = longest_line(launch_breakdown(launch).path.items())
+    if longest is None:
         return ""
-    (place, us), = lines.most_common(1)
+    place, us = longest
     source = place.source().strip()
     shown = f" `{source if len(source) <= MAX_SOURCE else source[:MAX_SOURCE - 3] + '...'}`" if source else ""
     return (f"line {place.line}{shown} is {us / launch.time_us:.0%} of the critical path, and no pipe is always busy: "

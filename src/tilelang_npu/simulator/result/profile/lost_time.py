@@ -21,7 +21,7 @@ from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRe
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, argument_names
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
-from tilelang_npu.simulator.result.profile.time_parts import line_of
+from tilelang_npu.simulator.result.profile.time_parts import line_of, longest_line
 from tilelang_npu.simulator.result.profile.what_if import (
     larger_instructions,
     with_steps,
@@ -135,12 +135,9 @@ def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: Pipe | Literal[""
         pipe: the pipe of the reasons; empty for all pipes.
     """
     for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
-        lines: Counter[Location] = Counter()
-        for reason, us in times:
-            if reason.kind in kinds and reason.place is not None and pipe in ("", reason.pipe):
-                lines[reason.place] += us  # type: ignore[assignment]  # a Counter of float
-        if lines:
-            return lines.most_common(1)[0][0]
+        longest = longest_line((reason, us) for reason, us in times if reason.kind in kinds and pipe in ("", reason.pipe))
+        if longest is not None:
+            return longest[0]
     return None
 
 
@@ -289,15 +286,14 @@ def _costly_instructions(launch: Launch, parts: LaunchBreakdown) -> Iterator[Los
             """Removes the work of the instructions on the Vector pipe."""
             return None if step.kind == RUN and step.pipe == PIPE["V"] and record.mnemonic == name else step
 
-        busy: Counter[Location | None] = Counter()
-        for (_, reason), us in parts.work.items():
-            if reason.pipe == "V" and reason.op == name:
-                busy[reason.place] += us  # type: ignore[assignment]  # a Counter of float
-        total = sum(us for (_, reason), us in parts.work.items() if reason.pipe == "V")
-        if busy and sum(busy.values()) > DOMINATES * total:
+        work = [(reason, us) for (_, reason), us in parts.work.items() if reason.pipe == "V"]
+        own = [(reason, us) for reason, us in work if reason.op == name]
+        busy, total = sum(us for _, us in own), sum(us for _, us in work)
+        if busy > DOMINATES * total:
+            longest = longest_line(own)
             yield from _told(launch, with_steps(launch, without).time_us, cause,
-                             f"{name} takes {sum(busy.values()) / total:.0%} of the work of the Vector cores: {remedy}",
-                             busy.most_common(1)[0][0], "at most")
+                             f"{name} takes {busy / total:.0%} of the work of the Vector cores: {remedy}",
+                             longest[0] if longest is not None else None, "at most")
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -107,6 +107,19 @@ def sorted_parts(parts: Mapping[Reason, float], total: float) -> tuple[TimePart,
     """
     found = apportioned(parts, total)
     return tuple(TimePart(us, reason) for reason, us in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))))
+
+
+def longest_line(times: Iterable[tuple[Reason, float]]) -> tuple[Location, float] | None:
+    """Returns the source line with most time and this time; None if no time has a line.
+
+    Args:
+        times: pairs of a reason and its time.
+    """
+    lines: dict[Location, float] = {}
+    for reason, time in times:
+        if reason.place is not None:
+            lines[reason.place] = lines.get(reason.place, 0.0) + time
+    return max(lines.items(), key=lambda item: item[1], default=None)
 
 
 def line_of(place: Location | None) -> Location | None:
