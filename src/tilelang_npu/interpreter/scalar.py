@@ -172,7 +172,7 @@ def assert_(condition: object, message: str = "") -> None:
 def meta_var(value: object) -> object:
     """Returns the value itself (``T.meta_var``), or raises T145 for an element of a buffer."""
     if isinstance(value, HostElement):
-        raise fail(f"T.meta_var of {value.describe()}: the name would refer to the element, not for its value",
+        raise fail(f"T.meta_var of {value.describe()}: the name would refer to the element, not to its value",
                    "bind the element itself, which is read once, or bind its indices", "T145")
     return value
 

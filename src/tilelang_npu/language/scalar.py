@@ -81,7 +81,7 @@ def assert_(condition: object, message: str = "") -> None:
 def meta_var(value: ValueT) -> ValueT:
     """Return the value itself, so that a name bound to it is the value and no variable of the kernel.
 
-    Names of a kernel always stand for their values here, so the call changes nothing; it exists for kernels written for TVM's
+    A name in a kernel is always bound to a value here, so the call changes nothing; it exists for kernels written for TVM's
     parser, where any other assignment defines a variable. ``value`` may be a number, a size, a computed scalar, a buffer or any
     Python object.
 
@@ -92,7 +92,7 @@ def meta_var(value: ValueT) -> ValueT:
             TVM reads the element anew wherever the name is used.
     """
     if _traced(value) and _is_element(value):
-        raise TileError(f"T.meta_var of {shown(value)}: the name would refer to the element, not for its value", code="T145",
+        raise TileError(f"T.meta_var of {shown(value)}: the name would refer to the element, not to its value", code="T145",
                         location=user_location(), help="bind the element itself, which is read once, or bind its indices")
     return value
 

@@ -211,7 +211,7 @@ def _numbers(row: TimesRow) -> tuple[str, str, str]:
 
 
 def _code(text: str) -> str:
-    """Returns text as a code span of Markdown that can stand in a table."""
+    """Returns text as a code span of Markdown that is valid in a table."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")

@@ -53,7 +53,7 @@ class SourceNumber:
 
     def replacements(self, value: int) -> Mapping[int, Replacement]:
         """Returns the replacements of the literals."""
-        return {id(place): lambda _, value=value: cst.Integer(str(value)) for place in self.places}  # type: ignore[misc]
+        return {id(place): lambda _: cst.Integer(str(value)) for place in self.places}
 
     def what(self, value: int) -> str:
         """Returns the edit in words."""
