@@ -204,3 +204,30 @@ def test_explain_and_profile_share_what_they_tried(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TILELANG_NPU_L2", "cold")
     assert kernel.explain().tried
     assert len(made) == 2 * count
+
+
+def test_a_call_that_passes_one_array_twice_is_timed_as_it_runs() -> None:
+    """Its kernel is another one; data decide how often its loop runs, and the arrays stay as they are."""
+    from tilelang_npu.runtime.kernel.draft import launch_of_call
+
+    @tilelang.jit(target="npuir")
+    def scaled() -> Any:
+        @T.prim_func
+        def main(L: T.Tensor((1,), "int32"), X: T.Tensor((32, 128), "float32"), Y: T.Tensor((32, 128), "float32")):
+            with T.Kernel(1, is_npu=True) as (_block, _):
+                x = T.alloc_shared((1, 128), "float32")
+                for t in T.serial(L[0]):
+                    T.copy(X[t, 0], x)
+                    T.vadd(x, x, x)
+                    T.copy(x, Y[t, 0])
+
+        return main
+
+    kernel, lengths, x = scaled(), np.array([20], np.int32), np.ones((32, 128), np.float32)
+    assert kernel.trace(lengths, x, x) is None
+    launch = launch_of_call(kernel, [lengths, x, x])
+    assert launch is not None
+    assert (x == 1).all()
+    kernel(lengths, x, x)
+    assert x.sum() == (2 * 20 + 12) * 128
+    assert kernel.last_launch.time_us == launch.time_us

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
     from tilelang_npu.simulator import AnyLaunch, Program
-    from tilelang_npu.simulator.run.recorded_launch import UpstreamLaunch
+    from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch, UpstreamLaunch
 
 
 ReportT = TypeVar("ReportT")
@@ -344,22 +344,47 @@ class CompiledKernel:
             found: ReportT = process.reports[key]
             return found
 
-    def _run_unheard(self, args: Sequence[object]) -> AnyLaunch:
-        """Runs a call and returns its launch. No listener hears of the run, and nothing is checked or kept.
+    def _run_without_listeners(self, args: Sequence[object]) -> AnyLaunch:
+        """Runs a call and returns its launch. No listener is told of the run, and no result is checked or kept.
 
         Args:
             args: the arguments, as for a call.
         """
+        kernel, call = self._bound(args)
+        arguments = kernel.machine_arguments(call)
+        return kernel._launched(call, lambda program, blocks: program.run(arguments, blocks=blocks))
+
+    def _bound(self, args: Sequence[object]) -> tuple[Self, BoundCall]:
+        """Binds the arguments of a call. Returns the kernel that runs the call (see :meth:`for_arguments`), and the call."""
+        if args and self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
+            return self._with_lengths(lengths)._bound(args)
+        call = self.signature.bind(args)
+        if aliases := self._aliases(call):
+            return self._with_aliases(aliases)._bound(args)
+        return self, call
+
+    def _launched(self, call: BoundCall, record: Callable[[Program, int], RecordedLaunch]) -> AnyLaunch:
+        """Returns the launches of a call with their modelled times.
+
+        Args:
+            call: the call.
+            record: records the launch of a program with a number of blocks.
+
+        Raises:
+            TileError: T406, the call launches no block.
+        """
         from tilelang_npu.simulator import Launch
         from tilelang_npu.simulator.result.call_launches import joined
 
-        call = self.signature.bind(args)
+        counts = self.blocks(call)
+        if not any(counts):
+            raise TileError(f"{self.name} launches no block: its arrays have no elements", code="T406",
+                            location=user_location(), help="pass arrays with elements")
         parts: list[Launch] = []
-        for program, blocks, upstream in zip(self.programs, self.blocks(call), self._as_upstream, strict=True):
-            for part in parts:
-                part.keep(program.changed)
-            recorded = replace(program.run(self.machine_arguments(call), blocks=blocks), as_upstream=upstream)
-            parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
+        for program, blocks, upstream in zip(self.programs, counts, self._as_upstream, strict=True):
+            if blocks:
+                recorded = replace(record(program, blocks), as_upstream=upstream)
+                parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
         return joined(self.name, parts, self.signature.workspaces)
 
     @property
@@ -383,36 +408,18 @@ class CompiledKernel:
         Raises:
             TileError: the errors of a call that do not depend on the elements of arrays.
         """
-        from tilelang_npu.simulator import Launch
-        from tilelang_npu.simulator.result.call_launches import joined
-
         args = self.positional(args, named)
-        if args and self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
-            return self._with_lengths(lengths).trace(*args)
         if args:
-            call = self.signature.bind(args)
-            if aliases := self._aliases(call):
-                return self._with_aliases(aliases).trace(*args)
+            kernel, call = self._bound(args)
         elif self._depends_on_call:
             return None
         else:
-            call = BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
-                              for parameter in self.params], {})
-        if not all(program.data_free for program in self.programs):
+            kernel, call = self, BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()],
+                                                     parameter.dtype.numpy) for parameter in self.params], {})
+        if not all(program.data_free for program in kernel.programs):
             return None
-        arguments, most = self.machine_arguments(call), environment.most_ops()
-        parts: list[Launch] = []
-        counts = self.blocks(call)
-        if not any(counts):
-            raise TileError(f"{self.name} launches no block: its arrays have no elements", code="T406",
-                            location=user_location(), help="pass arrays with elements")
-        for program, blocks, upstream in zip(self.programs, counts, self._as_upstream, strict=True):
-            if not blocks:
-                continue
-            recorded = program.trace(arguments, blocks=blocks, most_ops=most)
-            recorded = replace(recorded, as_upstream=upstream)
-            parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
-        return joined(self.name, parts, self.signature.workspaces)
+        arguments, most = kernel.machine_arguments(call), environment.most_ops()
+        return kernel._launched(call, lambda program, blocks: program.trace(arguments, blocks=blocks, most_ops=most))
 
     @property
     def _as_upstream(self) -> list[UpstreamLaunch | None]:
@@ -514,10 +521,7 @@ class CompiledKernel:
         Raises:
             TileError: T401 to T407 an argument does not fit, T420 two arrays overlap in memory.
         """
-        if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
-            return self._with_lengths(lengths).for_arguments(*args)
-        aliases = self._aliases(self.signature.bind(args))
-        return self._with_aliases(aliases) if aliases else self
+        return self._bound(args)[0]
 
     def _call_variant(self, variant: CompiledKernel, args: tuple[object, ...]) -> object:
         try:

@@ -130,7 +130,7 @@ def time_draft(draft: Draft, seconds: float, arguments: Sequence[Argument] | Non
 
 
 def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None) -> AnyLaunch | None:
-    """Returns the launch of a call with its modelled times; no listener hears of it, and no argument is changed.
+    """Returns the launch of a call with its modelled times; no listener is told of it, and no argument is changed.
 
     Values are computed only if the control flow or addresses of the kernel depend on them.
 
@@ -143,7 +143,7 @@ def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None)
     """
     if arguments is None:
         return kernel.trace()
-    return kernel.trace(*arguments) or kernel._run_unheard(copied(arguments))
+    return kernel.trace(*arguments) or kernel._run_without_listeners(copied(arguments))
 
 
 def failure(error: BaseException) -> Timing:
