@@ -36,19 +36,19 @@ def card(kernel: CompiledKernel, memory: MemoryReport, text: str) -> str:
         memory: its memory report.
         text: its HIVM text.
     """
+    from tilelang_npu.simulator.result.report import kib_text, time_text
+
     rows = [f"<b>{escape(kernel.name)}</b> for {escape(kernel.chip.name)}",
             f"<code>{escape(signature_text(kernel))}</code>"]
     launch = _launch(kernel)
     if launch is None:
         rows.append("not called yet: the time depends on a call's arguments, or takes long to model")
     else:
-        from tilelang_npu.simulator.result.report import time_text
-
         bounds = dict.fromkeys(part.bound_by for part in launch.parts)
         rows.append(f"{escape(time_text(launch.time_us, launch.error))} modelled, {launch.blocks} "
                     f"block{'s' * (launch.blocks != 1)}; bound by {escape('; '.join(bounds))}")
     rows += [f"{escape(one.name)} of {one.core} {_BAR.format(share=100 * one.used / one.room)} "
-             f"{_kib(one.used)} of {one.room // 1024} KB" for one in memory.memories]
+             f"{kib_text(one.used)} of {one.room // 1024} KB" for one in memory.memories]
     rows.append(f"<details><summary>HIVM</summary>{Mlir(text)._repr_html_()}</details>")
     asked = "".join(f"<div><code>.{escape(call)}</code> {escape(about)}</div>" for call, about in _REPORTS)
     rows.append(f"<details><summary>reports</summary>{asked}</details>")
@@ -74,8 +74,3 @@ def _launch(kernel: CompiledKernel) -> AnyLaunch | None:
     if kernel.last_launch is not None:
         return kernel.last_launch
     return kernel.trace() if kernel._least_ops() <= MAX_OPS else None
-
-
-def _kib(nbytes: int) -> str:
-    kib = nbytes / 1024
-    return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"

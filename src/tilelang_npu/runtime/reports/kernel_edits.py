@@ -30,7 +30,7 @@ from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.runtime.reports.number_values import values_to_try
+from tilelang_npu.runtime.reports.number_values import MAX_COUNT, values_to_try
 from tilelang_npu.runtime.reports.source_edits import (
     add_own_buffer,
     add_persistent_loop,
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
 
-_MAX_COUNT = 4
-"""Numbers up to this one are changed by one, larger numbers are doubled and halved."""
 _MAX_DIVISOR = 8
 """Numbers are made smaller at most by this factor, if a refusal asks for smaller tiles."""
 
@@ -168,7 +166,7 @@ def number_edits(source: EditableKernel) -> Iterator[Edit]:
     grids = {size for launch in source.traced.launches for size in _grid_sizes(launch) or ()}
     later = []
     for name, value in source.numbers().items():
-        large = (value + 1, value - 1) if value <= _MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
+        large = (value + 1, value - 1) if value <= MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
         for number in filter(None, large):
             yield _number_edit(source, name, value, number)
         others = values_to_try(value, cores, dict.fromkeys(sizes), in_grid=value in grids)
@@ -266,13 +264,13 @@ def _smaller_tiles(source: EditableKernel, change: Smaller, traces: Callable[[st
     """
     most_bytes = _bytes_at(source.traced.module, change.places) * change.percent // 100
     for name, value in source.numbers().items():
-        number = value - 1 if value <= _MAX_COUNT else value // 2
+        number = value - 1 if value <= MAX_COUNT else value // 2
         while number and _MAX_DIVISOR * number >= value:
             made = traces(name, number)
             if made is not None and 0 < _bytes_at(made[1].module, change.places) <= most_bytes:
                 yield _number_edit(source, name, value, number)
                 break
-            number = number - 1 if value <= _MAX_COUNT else number // 2
+            number = number - 1 if value <= MAX_COUNT else number // 2
 
 
 def _allocations(module: ModuleOp, places: Sequence[Location | None]) -> list[tile.AllocOp]:

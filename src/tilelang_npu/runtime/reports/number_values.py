@@ -9,7 +9,7 @@ _FACTORS = ((2, 1), (1, 2), (4, 1), (3, 2), (1, 4), (8, 1), (3, 1), (3, 4))
 """Factors by which a number is changed, as numerator and denominator, the most useful first."""
 _MAX_NUMBER = 8192
 """The largest number that is proposed."""
-_MAX_COUNT = 4
+MAX_COUNT = 4
 """Numbers up to this one are also changed by one."""
 _DIVISORS = 3
 """How many of the divisors of an extent that are near a number are proposed."""
@@ -41,7 +41,7 @@ def values_to_try(current: int, cores: Iterable[int], extents: Iterable[int], *,
     if in_grid:
         large += cores
     fine = [current * up // down for up, down in _FACTORS if current * up % down == 0]
-    if current <= _MAX_COUNT:
+    if current <= MAX_COUNT:
         fine += [current + 1, current - 1]
     for extent in extents:
         fine += [extent // count for count in cores if extent % count == 0 and current // 8 <= extent // count <= 8 * current]

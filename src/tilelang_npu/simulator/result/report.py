@@ -167,7 +167,7 @@ def summary(launch: Launch, name: str) -> str:
             used = launch.memory.get(name_of(memory))
             if used:
                 unit = "" if parts else " KB"
-                parts.append(f"{name_of(memory)} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
+                parts.append(f"{name_of(memory)} {kib_text(used)} of {chip.memory[memory].size // 1024}{unit}")
     if parts:
         lines.append(f"  memory    {'   '.join(parts)}")
     step = _next_step(launch)
@@ -203,7 +203,8 @@ def _next_step(launch: Launch) -> str:
             "kernel.profile() tries edits")
 
 
-def _kib(size: int) -> str:
+def kib_text(size: int) -> str:
+    """Returns a number of bytes in units of 1024 bytes, with a decimal below 10 if it is not whole."""
     kib = size / 1024
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
