@@ -1,9 +1,8 @@
 """Mutation testing of the package: finds out which small faults in the compiler and the simulator the tests and the fuzzer
 detect.
 
-    python benchmarks/mutants.py map --count 400 --jobs 2   # finds the tests that evaluate each mutated expression: one run of
-    the suite python benchmarks/mutants.py run --count 200 --jobs 2   # tests the first 200 mutants, and prints the ones that
-    survive
+    python benchmarks/mutants.py map --count 400 --jobs 2   # runs the suite once: which tests evaluate each mutated expression
+    python benchmarks/mutants.py run --count 200 --jobs 2   # tests the first 200 mutants, and prints the ones that survive
 
 The first mutants of a larger ``--count`` are those of a smaller one with the same ``--seed``.
 
@@ -231,11 +230,15 @@ def _key(mutant: Mutant) -> str:
 
 
 def _times(file: Path) -> dict[str, float]:
-    """Returns the seconds of each test, by its node id."""
+    """Returns the seconds of each test that passed, by its node id.
+
+    A test that fails without a mutant must not count as one that kills it.
+    """
     from xml.etree import ElementTree
 
+    failed = ("failure", "error", "skipped")
     return {f"{case.get('file')}::{case.get('name')}": float(case.get("time") or 0)
-            for case in ElementTree.parse(file).iter("testcase")}
+            for case in ElementTree.parse(file).iter("testcase") if all(part.tag not in failed for part in case)}
 
 
 # --- judging a mutant --------------------------------------------------------------------------------------------------------
@@ -264,6 +267,19 @@ def judge(mutant: Mutant, tests: Timed, seconds: float, fuzz: float) -> dict[str
                 "seconds": round(time.monotonic() - started, 1)}
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _require_a_passing_test(tests: dict[str, Timed]) -> None:
+    """Runs one test on a copy without a mutant: if it fails, every mutant would count as killed.
+
+    Raises:
+        RuntimeError: the test fails or pytest does not start, with the end of its output.
+    """
+    fastest = min(timed[0] for timed in tests.values() if timed)
+    with tempfile.TemporaryDirectory(prefix="mutant-") as place:
+        _copy(Path(place))
+        if (failure := _by_tests(Path(place), [fastest], 1.0)) is not None:
+            raise RuntimeError(f"{fastest[1]} fails without a mutant: {failure}")
 
 
 def _copy(place: Path) -> None:
@@ -330,6 +346,7 @@ def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: flo
         for line in results.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             known[row["file"], row["start"], row["after"]] = row
+    _require_a_passing_test(tests)
     left = [mutant for mutant in chosen if (row := known.get((mutant.file, mutant.start, mutant.after))) is None
             or (again and not row["killed"])]
     with ThreadPoolExecutor(jobs) as pool, results.open("a", encoding="utf-8") as written:

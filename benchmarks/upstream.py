@@ -10,15 +10,16 @@ forks) without running them, and lists, with the number of files and one of them
 - modules and names of ``tilelang`` and ``torch_npu`` that are imported or read and missing here,
 - keys of ``pass_configs`` that are unknown here.
 
-Implementations of TileLang itself (folders ``tilelang`` and ``3rdparty``) are not read, as they are not programs of its users.
-``--markdown`` writes the table with the commits of the checkouts. The command exits with 1 if something is missing.
+Names of ``torch_npu`` are only looked up where torch is installed. Implementations of TileLang itself (folders ``tilelang`` and
+``3rdparty``) are not read, as they are not programs of its users. ``--markdown`` writes the table with the commits of the
+checkouts. The command exits with 1 if something is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import importlib
+import importlib.util
 import inspect
 import subprocess
 import sys
@@ -37,8 +38,9 @@ NOT_USERS = {"tilelang", "3rdparty", "src", "docs", "maint", ".git", "build"}
 """Folders of a checkout that hold no programs of users."""
 LANGUAGE = ("tilelang.language", "tilelang.ascend.language")
 """Modules whose alias is the language."""
-PACKAGES = ("tilelang", "torch_npu")
-"""Packages whose modules and names are looked up."""
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+PACKAGES = ("tilelang", "torch_npu") if HAS_TORCH else ("tilelang",)
+"""Packages whose modules and names are looked up; the module ``torch_npu`` of this package needs torch."""
 
 Found = Mapping[tuple[str, str], list[str]]
 """By (kind, name), the files that use the name."""
@@ -188,6 +190,8 @@ def main() -> int:
         count += len(missing)
         lines += [f"`{checkout.name}` at {commit_of(checkout)}, {files} files, tilelang_npu {tilelang_npu.__version__}: "
                   f"{len(missing)} missing", "", *(table(missing) if missing else []), ""]
+    if not HAS_TORCH:
+        lines += ["torch is not installed: names of torch_npu were not looked up", ""]
     text = "\n".join(lines)
     print(text)
     if args.markdown is not None:
