@@ -124,6 +124,16 @@ def test_a_search_that_ends_where_nothing_better_can_be_finds_what_the_whole_sea
         assert outcome() == found
 
 
+@pytest.mark.parametrize(("count", "complete"), [(3, True), (4, False)])
+def test_all_orders_of_few_allocations_are_tried(count: int, complete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_memory, "FEW", 3)
+    monkeypatch.setattr(plan_memory, "TRIES", 5)
+    lives = _lives([(32 * (1 + index), index, 1) for index in range(count)])
+    orders = [tuple(order) for order in plan_memory._orders(lives)]
+    assert (set(orders) >= set(permutations(lives))) is complete
+    assert len(orders) == 3 + (6 if complete else 5)
+
+
 def test_without_reuse_every_byte_has_one_owner() -> None:
     lives = _lives([(64, 0, 1), (64, 5, 1)])
     assert sorted(address for addresses in plan(lives, "ub", 128, reuse=False).values() for address in addresses) == [0, 64]
