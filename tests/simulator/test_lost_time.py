@@ -711,8 +711,7 @@ def test_the_summary_says_where_time_is_lost(launch: Callable[[], Any], step: st
     (lambda: best_copy(1 << 20).profile(), r"none of \d+ edits that were tried saves 1%"),
     (lambda: one_tile().profile(), "nothing was tried: no edit applies to this kernel"),
     (lambda: of_any_length().profile((4096,), (4096,)), "nothing was tried: no edit applies to this kernel"),
-    (lambda: many_instructions(2).profile(), "nothing was tried: the kernel issues more than 300000 instructions; tilelang"),
-], ids=["a launch", "no gain", "no edit", "sizes of a call", "long"])
+], ids=["a launch", "no gain", "no edit", "sizes of a call"])
 def test_why_there_is_no_advice(profile: Callable[[], Any], note: str) -> None:
     one = profile()
     assert one.advice == ()
