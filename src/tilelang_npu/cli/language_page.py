@@ -208,7 +208,8 @@ def _paragraph(text: str) -> str:
     first, _, rest = text.partition("\n")
     if first not in ("Args:", "Raises:", "Returns:", "Attributes:"):
         return f"{text}\n"
-    items = re.sub(r"\n {4,}(?! )", "\n", "\n" + rest)
-    lines = [re.sub(r"^(\*?\w[\w., ]*): ", r"- `\1`: ", line) for line in items.strip("\n").split("\n")]
-    return "\n".join([first, "", *(line if line.startswith("- ") else f"  {line}" for line in lines), ""])
-
+    items = [line.removeprefix("    ") for line in rest.strip("\n").split("\n")]
+    if first != "Returns:":
+        items = [f"  {item.lstrip()}" if item.startswith(" ") else re.sub(r"^(\*?\w[\w., ]*): ", r"- `\1`: ", item)
+                 for item in items]
+    return "\n".join([first, "", *items, ""])
