@@ -34,8 +34,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--generic", action="store_true", help="print every operation in the generic form")
     parser.add_argument("--locations", action="store_true", help="print the source line of every operation")
     parser.add_argument("--annotate", action="store_true",
-                        help="print a comment for every operation: source line, bytes and cycles; for an inserted operation"
-                             " also the pass that inserted the operation, and the reason")
+                        help="print a comment for every operation: source line, bytes and cycles; for a wait or barrier"
+                             " also the pass that inserted it, and the reason")
     parser.add_argument("--explain", action="store_true", dest="page",
                         help="print the compiler's decisions instead of the MLIR text; with -o FILE.sarif, write the refused "
                              "optimisations as notes that editors show; with -o FILE.json, write all decisions as data")
