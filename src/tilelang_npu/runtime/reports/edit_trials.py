@@ -28,6 +28,7 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remar
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime.checks.rounding_spread import copied
 from tilelang_npu.runtime.kernel.draft import launch_of_call
 from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
@@ -157,16 +158,18 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
         return Trials((), f"nothing was tried: {reason}")
     timed: list[_TimedEdit] = []
     tried: set[tuple[str, Location | None]] = set()
-    for edit in _candidates(source, refused):
-        if len(tried) == most:
-            break
-        if (edit.text, edit.place) in tried:
-            continue
-        made, after = make_and_time(edit, arguments)
-        if made is not None:
-            tried.add((edit.text, edit.place))
-        if made is not None and after is not None:
-            timed.append(_TimedEdit(after, edit, made))
+    with shown(f"trying edits of {kernel.name}:", most, "edits") as step:
+        for edit in _candidates(source, refused):
+            if len(tried) == most:
+                break
+            if (edit.text, edit.place) in tried:
+                continue
+            made, after = make_and_time(edit, arguments)
+            if made is not None:
+                tried.add((edit.text, edit.place))
+            if made is not None and after is not None:
+                timed.append(_TimedEdit(after, edit, made))
+            step.done = len(tried)
     winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed, arguments), _MAX_WINNING)}
     found = []
     for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
