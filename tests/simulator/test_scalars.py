@@ -146,6 +146,21 @@ def test_a_division_that_does_not_run_does_not_fail() -> None:
     assert evaluate({"r": "i32", "s": "i32"}, body, ("%a: i32", "%b: i32"), (9, 3)) == [3, 12]
 
 
+@pytest.mark.parametrize("op", ["divui", "divsi", "floordivsi", "ceildivsi", "remui", "remsi"])
+def test_a_division_by_a_constant_zero_fails_if_it_runs(op: str) -> None:
+    body = f"""    %c0 = arith.constant 0 : i32
+    %some = arith.cmpi ne, %b, %c0 : i32
+    %r = scf.if %some -> (i32) {{
+      %q = arith.{op} %a, %c0 : i32
+      scf.yield %q : i32
+    }} else {{
+      scf.yield %a : i32
+    }}"""
+    assert evaluate({"r": "i32"}, body, ("%a: i32", "%b: i32"), (9, 0)) == [9]
+    with pytest.raises(TileError, match=r"T509.*divides by zero"):
+        evaluate({"r": "i32"}, body, ("%a: i32", "%b: i32"), (9, 1))
+
+
 def test_loops_carry_values() -> None:
     body = """    %c0 = arith.constant 0 : i64
     %c1 = arith.constant 1 : i64
