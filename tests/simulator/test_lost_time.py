@@ -582,6 +582,31 @@ def test_tiles_twice_as_large_win_what_was_said() -> None:
     assert few_rows(12288, 8).profile().time_us == pytest.approx(first.after, rel=0.05)
 
 
+@pytest.mark.parametrize(("held", "larger"), [(16, "2.0"), (60, "1.5"), (76, "1.2")])
+def test_tiles_are_to_grow_no_larger_than_the_memory(held: int, larger: str) -> None:
+    """UB has room for 96 rows. It holds a tile of ``held`` rows, and two slots of two rows."""
+    @tilelang.jit(target="npuir")
+    def factory() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((12288, 1024), "float16"), Z: T.Tensor((48 * held, 1024), "float16")):
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((2, 1024), "float16")
+                z = T.alloc_shared((held, 1024), "float16")
+                T.copy(Z[block * held, 0], z)
+                for t in T.Pipelined(128, num_stages=2):
+                    T.copy(X[block * 256 + t * 2, 0], x)
+                    for _ in T.serial(8):
+                        T.vadd(x, x, x)
+                    T.copy(x, X[block * 256 + t * 2, 0])
+                T.vadd(z, z, z)
+                T.copy(z, Z[block * held, 0])
+
+        return main
+
+    cause = next(one for one in factory().profile().causes if one.cause == "small tiles")
+    assert f"room for tiles {larger} times as large" in cause.text
+
+
 def test_a_tile_of_the_result_that_is_twice_as_large_wins_what_was_said() -> None:
     """What is advised is done: where all cores read the same columns of B at the same time, half as many requests for them."""
     narrow, wide = (one_block_a_core(3072, 4096, 1024, 24, width).profile() for width in (128, 256))
