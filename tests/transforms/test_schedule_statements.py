@@ -190,8 +190,8 @@ def test_rows_that_each_iteration_has_for_itself_may_be_loaded_ahead() -> None:
 
 
 def test_rows_that_each_iteration_has_for_itself_keep_their_order_in_it() -> None:
-    """The rows that an iteration stores to are those that it loaded before: the store may follow any number of stages later, and
-    must not come first."""
+    """The rows that an iteration stores to are those that it loaded before: the store may come any number of stages later,
+    and not before the load."""
     def make(**schedule: Any) -> Any:
         @tilelang.jit(target="npuir")
         def made() -> Any:
