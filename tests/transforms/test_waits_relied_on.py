@@ -41,7 +41,7 @@ def test_an_order_is_a_demand_of_its_core() -> None:
 
 
 def test_the_reason_of_an_order_is_two_accesses_that_overlap() -> None:
-    """The first load of the branch writes other bytes than those that the store reads, the second load writes the same bytes."""
+    """The first load of the branch writes other bytes than the store reads; the second load writes the same bytes."""
     load = "hivm.hir.load ins(%q : memref<64xf32, #hivm.address_space<gm>>) outs(%{} : memref<64xf32, #hivm.address_space<ub>>)"
     buffer = """%c256 = arith.constant 256 : i64
   %v = hivm.hir.pointer_cast(%c256) : memref<64xf32, #hivm.address_space<ub>>
