@@ -200,6 +200,37 @@ def test_rows_that_an_earlier_iteration_writes_may_not_be_loaded_ahead(written: 
     assert reported.value.code == "T206"
 
 
+def test_rows_that_each_iteration_has_for_itself_keep_their_order_in_it() -> None:
+    """The rows that an iteration stores to are those that it loaded before: the store may come any number of stages later,
+    and not before the load."""
+    def make(**schedule: Any) -> Any:
+        @tilelang.jit(target="npuir")
+        def made() -> Any:
+            @T.prim_func
+            def main(X: T.Tensor((5 * ROWS, COLUMNS), "float32"), Y: T.Tensor((5 * ROWS, COLUMNS), "float32")):
+                with T.Kernel(1, is_npu=True) as (_, _):
+                    x = T.alloc_shared((ROWS, COLUMNS), "float32")
+                    y = T.alloc_shared((ROWS, COLUMNS), "float32")
+                    for i in T.Pipelined(5, **schedule):
+                        T.copy(X[i * ROWS, 0], x)
+                        T.copy(Y[i * ROWS, 0], y)
+                        T.copy(y, X[i * ROWS, 0])
+                        T.copy(x, Y[i * ROWS, 0])
+
+            return main
+
+        return made()
+
+    x, y = np.random.default_rng(0).uniform(-1, 1, (2, 5 * ROWS, COLUMNS)).astype(np.float32)
+    left = x.copy(), y.copy()
+    make(stage=[0, 0, 2, 1], order=[1, 0, 3, 2])(*left)
+    np.testing.assert_array_equal(left, (y, x))
+    for order, tensor in (([3, 0, 1, 2], "X"), ([0, 2, 3, 1], "Y")):
+        with pytest.raises(tilelang.TileError, match=f"{tensor} passes values from iteration to iteration") as reported:
+            make(order=order)
+        assert reported.value.code == "T206"
+
+
 def test_a_schedule_that_changes_what_is_computed_is_refused_with_one_that_does_not() -> None:
     """The suggested schedule is valid."""
     for given, report in (({"order": [0, 1, 3, 2, 4]}, "access z after"), ({"stage": [1, 0, 0, 0, 0]}, "access x after"),
