@@ -50,6 +50,22 @@ def test_parts_that_overlap() -> None:
     assert "between the blocks" in str(hazard)
 
 
+@pytest.mark.parametrize("down", [0, 2])
+def test_the_bytes_of_a_race_are_those_that_both_accesses_contain(down: int) -> None:
+    """The second block writes a rectangle some rows below and 24 columns right of the first one's: 8 columns are common."""
+
+    @T.prim_func
+    def main(Y: T.Tensor((8, 2 * N), "float32")):
+        with T.Kernel(2, is_npu=True) as (b, _):
+            y = T.alloc_ub((ROWS, N), "float32")
+            T.tile.fill(y, T.Cast("float32", b))
+            T.copy(y, Y[b * down, b * 24])
+
+    (hazard,) = _hazards(main, np.zeros((8, 2 * N), np.float32))
+    row = down * 2 * N * 4
+    assert (hazard.kind, hazard.memory, hazard.start, hazard.end) == ("WAW", "GM", row + 24 * 4, row + N * 4)
+
+
 def read_back(*, writes: bool) -> Any:
     """All blocks write the same values to the same bytes, and read them."""
 
