@@ -39,6 +39,13 @@ def test_every_reason_of_the_path_is_drawn(shown: tuple[Profile, str]) -> None:
         assert f"<title>{html.escape(str(part.reason))}, {part.us:.3f} us</title>" in section
 
 
+def test_each_cause_of_lost_time_is_listed(shown: tuple[Profile, str]) -> None:
+    one, text = shown
+    section = text.partition("<h2>Causes of lost time, with the time without each</h2>")[2].partition("</section>")[0]
+    assert re.findall("<li[^>]*>(.*?)</li>", section) == [html.escape(str(cause), quote=False) for cause in one.causes]
+    assert ("<p>None.</p>" in section) is not one.causes
+
+
 def test_each_line_has_its_time(shown: tuple[Profile, str]) -> None:
     one, text = shown
     python = text.partition('<div id="python">')[2].partition("</pre>")[0]

@@ -71,18 +71,21 @@ def scattered(m: int, n: int, k: int) -> Any:
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def one_block_a_core(m: int, n: int, k: int, band: int, width: int = 256) -> Any:
-    """Each core goes through tiles of its own, in bands of some rows, column by column; wider ones than 256 do not fit L0C."""
+def one_block_a_core(m: int, n: int, k: int, band: int, width: int = 256, blocks: int = 24) -> Any:
+    """Each core goes through tiles of its own, in bands of some rows, column by column; wider ones than 256 do not fit L0C.
+
+    There are 24 cores, which run more blocks in several waves.
+    """
     rows, columns = m // 128, n // width
 
     @T.prim_func
     def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float16")):
-        with T.Kernel(24, is_npu=True) as (core, _):
+        with T.Kernel(blocks, is_npu=True) as (core, _):
             a = T.alloc_shared((128, 256), "float16")
             b = T.alloc_shared((256, width), "float16")
             c = T.alloc_fragment((128, width), "float32")
-            for turn in T.serial(rows * columns // 24):
-                tile = turn * 24 + core
+            for turn in T.serial(rows * columns // blocks):
+                tile = turn * blocks + core
                 row = (tile // (band * columns) * band + tile % band) * 128
                 column = tile % (band * columns) // band * width
                 for t in T.Pipelined(k // 256, num_stages=2):
@@ -645,7 +648,8 @@ def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
     lambda: one_block_a_core(3072, 4096, 1024, 1).profile(),  # L2 holds all
     lambda: two_passes(96, 131072).profile().on(SMALL_L2),  # read twice by the one that needs it
     lambda: scattered(4096, 4096, 1024).profile().on(SMALL_L2),  # a block has one tile: that is the order of blocks
-], ids=["held", "two passes", "one tile a block"])
+    lambda: one_block_a_core(3072, 4096, 1024, 1, blocks=48).profile().on(SMALL_L2),  # blocks in an order of their own
+], ids=["held", "two passes", "one tile a block", "two waves"])
 def test_another_order_of_tiles_is_not_advised_where_none_helps(profile: Callable[[], Any]) -> None:
     assert "tile order" not in [one.cause for one in profile().causes]
 

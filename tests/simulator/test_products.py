@@ -157,3 +157,21 @@ def test_a_result_that_is_an_operand_again_is_useful() -> None:
 
     assert products(launched(main))["f16"] == Products(
         done=2 * (64 * 64 * 64 + 64 * 64 * 32), useful=2 * (64 * 64 * 64 + 64 * 40 * 32))
+
+
+def test_rows_over_padded_columns_leave_the_padding_below_them() -> None:
+    """Of the 64 rows of 16 columns of a, 40 are in the tensor; then the rows from 16 to 47 of all columns are loaded."""
+    @T.prim_func
+    def main(X: T.Tensor((40, 16), "float16"), Y: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 64), "float16")
+            b = T.alloc_L1((64, 64), "float16")
+            c = T.alloc_L0C((64, 64), "float32")
+            T.copy(Y, a)
+            T.copy(Y, b)
+            T.copy(X[0, 0], a[0:64, 16:32])
+            T.copy(Y[0:32, 0:64], a[16:48, 0:64])
+            T.gemm_v0(a, b, c, init=True)
+            T.copy(c, C)
+
+    assert products(launched(main))["f16"] == Products(done=2 * 64**3, useful=2 * 64 * (48 * 16 + 64 * 48))

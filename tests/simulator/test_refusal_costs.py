@@ -131,38 +131,3 @@ def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win(
     assert cost.before == kernel.trace().time_us > 2 * better
     assert cost.after <= better == pytest.approx(cost.after, rel=0.3)  # which loads once
     assert str(cost).startswith("costs at most ")
-
-
-@pytest.mark.parametrize(("on_v", "on_u", "wins"), [(40, 1, True), (1, 40, False)])
-def test_a_buffer_that_is_not_divided_costs_the_work_on_its_own_rows(on_v: int, on_u: int, wins: bool) -> None:
-    """Both Vector cores have half of u; one of them has the 31 rows of v. With 32 rows each has half of v, too."""
-    def kernel(rows: int) -> Any:
-        @T.prim_func
-        def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32"), X: T.Tensor((64, 512), "float32"),
-                 U: T.Tensor((32, 512), "float32"), V: T.Tensor((32, 512), "float32")):
-            with T.Kernel(1, is_npu=True) as (_, _):
-                a = T.alloc_shared((32, 32), "float16")
-                c = T.alloc_fragment((32, 32), "float32")
-                u = T.alloc_shared((32, 512), "float32")
-                v = T.alloc_shared((rows, 512), "float32")
-                T.copy(A, a)
-                T.gemm(a, a, c, initC=True)
-                T.copy(c, C)
-                T.copy(X[0, 0], u)
-                T.copy(X[32:32 + rows, 0:512], v)
-                for _ in T.serial(on_u):
-                    T.vexp(u, u)
-                for _ in T.serial(on_v):
-                    T.vexp(v, v)
-                T.copy(u, U)
-                T.copy(v, V[0:rows, 0:512])
-
-        return tilelang.compile(main, target="npuir")
-
-    page, divided = kernel(31).explain(), kernel(32)
-    (message,) = (one for one in page.refused if one.about == "bind-sub-blocks")
-    assert message.text.startswith("v (63 488 bytes of UB) is not divided")
-    assert not [one for one in divided.explain().refused if one.about == "bind-sub-blocks"]
-    cost, better = page.costs[message], divided.trace().time_us
-    assert cost.after == pytest.approx(better, rel=0.1)
-    assert (cost.after < 0.75 * cost.before) is wins
