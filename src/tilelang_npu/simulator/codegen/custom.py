@@ -21,7 +21,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.codegen.vector import emit_custom, emit_instruction
 from tilelang_npu.simulator.machine.memory import Array, poison_elements
-from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, ScratchUse, Sorting
+from tilelang_npu.simulator.machine.op_records import Lanes, PeerTransfer, ScalarAccess, ScratchUse, Sorting
 from tilelang_npu.target.chip_data import CoreKind
 
 SORTS = {"sort": True, "topk": True, "sort32": False}
@@ -71,9 +71,13 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    if isinstance(entry, ops.MemoryMove):
-        if entry.path not in em.chip.paths:
-            raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
+    if isinstance(entry, ops.MemoryMove) and entry.path not in em.chip.paths:
+        raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
+    if isinstance(entry, ops.PeerMove):
+        # The operand in GM states an address of another card. This card does not access it.
+        em.record_op(op, lambda slot: PeerTransfer(entry.path), pipe=entry.pipe, path=em.chip.paths[entry.path],
+                     without="src" if entry.peer == "inputs" else "dst")
+    elif isinstance(entry, ops.MemoryMove):
         transfer(em, op, em.chip.paths[entry.path])
     else:
         em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)

@@ -17,6 +17,7 @@ from tilelang_npu.simulator.machine.op_records import (
     Mmad,
     Multiply,
     OpRecord,
+    PeerTransfer,
     ScalarAccess,
     ScratchUse,
     Sorting,
@@ -120,6 +121,10 @@ class CostModel:
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
             return self._transfer(work, record.accesses, prints)
+        if isinstance(work, PeerTransfer):
+            path = self.chip.paths[work.path]
+            assert path.move is not None, f"{work.path} moves nothing"
+            return self.moved(path.move, prints[0].nbytes)
         if isinstance(work, Lanes):
             if self._scalar_arange and record.name == ARANGE and sum(size > 1 for size in prints[work.shape].sizes) > 1:
                 cycles = _count(prints[work.shape].sizes) * STORE_OF_ARANGE * self.chip.clock
