@@ -75,7 +75,8 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
         raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
     if isinstance(entry, ops.PeerMove):
         # The operand in GM states an address of another card. This card does not access it.
-        em.record_op(op, lambda slot: PeerTransfer(entry.path), pipe=entry.pipe, path=em.chip.paths[entry.path],
+        card = em.integer(op.ins()[-1])
+        em.record_op(op, lambda slot: PeerTransfer(entry.path, slot(card)), pipe=entry.pipe, path=em.chip.paths[entry.path],
                      without="src" if entry.peer == "inputs" else "dst")
     elif isinstance(entry, ops.MemoryMove):
         transfer(em, op, em.chip.paths[entry.path])

@@ -75,9 +75,11 @@ class PeerTransfer:
 
     Attributes:
         path: the name of the chip's path between UB and GM that the movement uses on this card.
+        card: the rank of the other card.
     """
 
     path: str
+    card: Slot
 
 
 @dataclass(frozen=True)
