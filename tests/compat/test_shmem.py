@@ -95,7 +95,10 @@ def test_a_script_with_two_processes(statement: str, python: str, tmp_path: Path
     script.write_text(textwrap.dedent(SCRIPT).replace("STATEMENT", statement), encoding="utf-8")
     found = subprocess.run([python, "-m", "tilelang_npu", "run", str(script)], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr
-    assert sorted(found.stdout.splitlines())[:2] == ["Rank 0: Test passed!", "Rank 1: Test passed!"]
+    lines = found.stdout.splitlines()
+    assert sorted(lines[:2]) == ["Rank 0: Test passed!", "Rank 1: Test passed!"]
+    assert "  links     " in found.stdout
+    assert any(line.startswith("  processes 2, with 2 launches of ") for line in lines), found.stdout
 
 
 def test_it_is_the_module_of_this_package_until_it_is_uninstalled(shmem: Any) -> None:
