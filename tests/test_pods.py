@@ -111,3 +111,89 @@ def test_a_pod_that_cannot_be(arguments: dict[str, int], code: str) -> None:
     with pytest.raises(TileError) as caught:
         pods.run(lambda card: None, **arguments)
     assert caught.value.code == code
+
+
+@tilelang.jit(target="npuir")
+def shifted(peer: int, first: int, count: int) -> Any:
+    """Writes ``count`` elements of A, from ``first`` on, to B of another card."""
+    @T.prim_func
+    def main(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            T.shmem_put_nbi(B[first], A[first], count, peer)
+
+    return main
+
+
+@tilelang.jit(target="npuir", out_idx=[-1])
+def copied() -> Any:
+    @T.prim_func
+    def main(B: T.Tensor((256,), "float32"), C: T.Tensor((128,), "float32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            tile = T.alloc_shared((128,), "float32")
+            T.copy(B[0:128], tile)
+            T.copy(tile, C)
+
+    return main
+
+
+def races(body: Any, ranks: int = 2) -> TileError | None:
+    try:
+        pods.run(body, ranks, heap_bytes=1 << 16, sanitize=True)
+    except TileError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("first", "ordered", "found"), [
+    (0, False, True), (0, True, False), (128, False, False), (100, False, True)])
+def test_a_read_of_what_another_card_writes(first: int, ordered: bool, found: bool) -> None:
+    def body(card: Card) -> None:
+        a, b = card.tensor(256), card.tensor(256)
+        if card.rank == 0:
+            shifted(1, first, 64)(a, b)
+        if ordered:
+            card.barrier()
+        if card.rank == 1:
+            copied()(b)
+
+    error = races(body)
+    assert (error is not None) is found
+    if error is not None:
+        assert error.code == "S231"
+        assert f"rank 0 writes and rank 1 reads {4 * min(64, 128 - first)} bytes of rank 1" in error.message
+        assert error.location is not None
+        assert "T.shmem_put_nbi" in error.location.source()
+        assert "rank 1 reads them at" in error.notes[0]
+
+
+def test_two_cards_that_write_to_one_place() -> None:
+    def body(card: Card) -> None:
+        a, b = card.tensor(256), card.tensor(256)
+        if card.rank:
+            shifted(0, 10, 20)(a, b)
+
+    error = races(body, 3)
+    assert error is not None
+    assert error.code == "S231"
+    assert "rank 1 writes and rank 2 writes 80 bytes of rank 0" in error.message
+
+
+def test_cards_that_write_to_places_of_their_own_do_not_race() -> None:
+    def body(card: Card) -> None:
+        a, b = card.tensor(256), card.tensor(256)
+        for _ in range(3):
+            for peer in range(card.ranks):
+                shifted(peer, 64 * card.rank, 64)(a, b)
+            card.barrier()
+            copied()(b)
+            card.barrier()
+
+    assert races(body, 3) is None
+
+
+def test_cards_that_read_one_place_do_not_race() -> None:
+    def body(card: Card) -> None:
+        a, b = card.tensor((8, 32)), np.zeros((card.ranks * 8, 32), np.float32)
+        all_gather(card.rank, card.ranks, 8, 32)(a, b)
+
+    assert races(body, 3) is None

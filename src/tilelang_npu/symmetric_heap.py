@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.card_races import CardRaces
+from tilelang_npu.errors import Location, TileError
 
 __all__ = ["PodMemory", "SymmetricHeap", "is_shared", "join", "part_of", "peer_to_read", "peer_to_write", "pod_path",
            "rehearsal"]
@@ -64,6 +65,7 @@ class PodMemory:
     Attributes:
         words: the records of the ranks, one row of 64-bit integers for each rank.
         data: the bytes of all parts, as an array with one row for each rank.
+        races: finds races between the ranks, if they are threads and their run asks for it; else None.
     """
 
     def __init__(self, ranks: int, part: int, file: Path | None) -> None:
@@ -77,6 +79,7 @@ class PodMemory:
                 self._mapped = mmap.mmap(opened.fileno(), size)
         self.words: NDArray[np.int64] = np.frombuffer(self._mapped, np.int64, ranks * _WORDS).reshape(ranks, _WORDS)
         self.data: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8, ranks * part, front).reshape(ranks, part)
+        self.races: CardRaces | None = None
         self.start = int(self.data.ctypes.data)
         self.end = self.start + ranks * part
 
@@ -461,15 +464,17 @@ def is_shared(array: Array) -> bool:
     return array.size > 0 and part_of(_address(array)) is not None
 
 
-def peer_to_read(array: Array, rank: int) -> Array:
+def peer_to_read(array: Array, rank: int, location: Location | None = None) -> Array:
     """Returns the array of another rank that corresponds to an array in the caller's part of the symmetric heap.
 
     Args:
         array: an array in the caller's part; it may have any strides that are not negative.
         rank: the number of the other rank, or of the caller's own.
+        location: the line of the transfer, for the report of a race; None if it is not known.
 
     Raises:
-        TileError: T430, the array is not on the symmetric heap; T431, the pod does not have the rank.
+        TileError: T430, the array is not on the symmetric heap; T431, the pod does not have the rank; S231, the pod looks for
+            races, and another rank accesses the elements too.
     """
     rehearsed = _REHEARSAL.get()
     address = _address(array)
@@ -482,10 +487,10 @@ def peer_to_read(array: Array, rank: int) -> Array:
         if found is None or found[1] == rank:
             return array
         address = origin
-    return _peer(array, address, rank)
+    return _peer(array, address, rank, location, writes=False)
 
 
-def peer_to_write(array: Array, rank: int) -> Array:
+def peer_to_write(array: Array, rank: int, location: Location | None = None) -> Array:
     """Returns the array of another rank that corresponds to an array of the caller, as :func:`peer_to_read`.
 
     In a :func:`rehearsal`, writes to the returned array have no effect, unless the rank is the caller's own.
@@ -493,21 +498,23 @@ def peer_to_write(array: Array, rank: int) -> Array:
     Raises:
         TileError: as :func:`peer_to_read`.
     """
+    if _REHEARSAL.get() is None:
+        return _peer(array, _address(array), rank, location, writes=True) if array.size else array
     found = peer_to_read(array, rank)
-    if _REHEARSAL.get() is not None and (found is not array or part_of(_address(array)) is not None):
-        return np.empty_like(found)
-    return found
+    return np.empty_like(found) if found is not array or part_of(_address(array)) is not None else found
 
 
-def _peer(array: Array, address: int, rank: int) -> Array:
+def _peer(array: Array, address: int, rank: int, location: Location | None, *, writes: bool) -> Array:
     found = part_of(address)
     if found is None:
         raise TileError("a transfer between cards uses a tensor that is not on the symmetric heap", code="T430",
                         help="make the tensor with shmem.aclshmem_create_tensor, on every rank, and pass it or a slice of it")
-    memory, _, offset = found
+    memory, caller, offset = found
     if not 0 <= rank < memory.ranks:
         has = f"ranks 0 to {memory.ranks - 1}" if memory.ranks > 1 else "one card, rank 0"
         raise TileError(f"a transfer names rank {rank}, and the pod has {has}", code="T431",
                         help="compute the rank modulo the number of ranks")
     made: Array = np.ndarray(array.shape, array.dtype, memory.data[rank], offset, array.strides)
+    if memory.races is not None and _REHEARSAL.get() is None:
+        memory.races.note(caller, made, writes=writes, location=location)
     return made

@@ -46,9 +46,9 @@ def _transfer(dst: object, src: object, nelems: object, rank: object, after: int
     to, origin = (_elements(memory, first, count) for memory, first in ((target, after), (source, 0)))
     try:
         if reads:
-            to[...] = peer_to_read(origin, card)
+            to[...] = peer_to_read(origin, card, current().location())
         else:
-            peer_to_write(to, card)[...] = origin
+            peer_to_write(to, card, current().location())[...] = origin
     except TileError as error:
         raise error.at(current().location()) from None
 

@@ -27,12 +27,13 @@ def _check(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, obje
                       "pass as many elements of both, in one axis")
 
 
-def _put(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, object]) -> None:
-    peer_to_write(outputs[0], int(inputs[1]))[...] = inputs[0]
+# The simulator adds the line of the op to the facts, as ``location``.
+def _put(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    peer_to_write(outputs[0], int(inputs[1]), facts.get("location"))[...] = inputs[0]
 
 
-def _get(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, object]) -> None:
-    outputs[0][...] = peer_to_read(inputs[0], int(inputs[1]))
+def _get(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outputs[0][...] = peer_to_read(inputs[0], int(inputs[1]), facts.get("location"))
 
 
 shmem_ub_put_nbi = declare(PeerMove(

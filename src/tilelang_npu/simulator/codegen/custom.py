@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRef
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
@@ -84,7 +85,10 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
         em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
-    facts = em.constant({name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}, "facts")
+    known: dict[str, object] = {name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}
+    if isinstance(entry, ops.PeerMove):
+        known["location"] = location_of(op)  # for the report of a race between cards
+    facts = em.constant(known, "facts")
     call = em.constant(entry.meaning, entry.name)
     if facts_of(op.attributes).get("exhausted_suspension"):  # what the merge does not reach is undefined
         em.line(f"{em.constant(poison_elements, 'undefine')}({arrays[first]})")
