@@ -20,7 +20,7 @@ from tilelang_npu import target
 from tilelang_npu.cli import operations_page
 from tilelang_npu.cli.files import read_text, write_text
 from tilelang_npu.errors import TileError
-from tilelang_npu.language import stubs
+from tilelang_npu.language import stubs, vmi
 from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.ops import Composite, Elementwise, MemoryMove, Operation, operation, rate_of
 from tilelang_npu.runtime.jit import factory
@@ -49,6 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "order": ("sync", "swizzle"),
     "looking": ("debug", "structured.npuir_print"),
     "gpu": ("gpu_hints", "layouts"),
+    "registers": ("vmi", "launch.SimdVF", "launch.SimtVF", "allocate.alloc_frag"),
     "host": (),
 }
 """For each page, the modules of the language (or single functions, as ``module.function``) that the page describes."""
@@ -123,7 +124,8 @@ def preferred(names: Sequence[str]) -> str:
 def _functions() -> Iterator[tuple[list[str], Callable[..., object]]]:
     """Yields each function of ``T`` once, with all its names."""
     found: dict[object, tuple[list[str], Callable[..., object]]] = {}
-    for name, value in stubs.callables().items():
+    registers = {f"vmi.{name}": getattr(vmi, name) for name in sorted(vmi.NAMES)}
+    for name, value in (stubs.callables() | registers).items():
         if name in TOKENS or name in ("dtype", *stubs.BUFFERS):
             continue
         made = inspect.unwrap(value)

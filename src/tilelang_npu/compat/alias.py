@@ -24,6 +24,8 @@ __all__ = ["gathers", "install", "installed_elsewhere", "is_own_module", "uninst
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
 _MOVED: Mapping[str, str] = {
+    "tilelang.ascend.language": "tilelang_npu.language",
+    "tilelang.ascend.language.vmi": "tilelang_npu.language.vmi",
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
     "tilelang.carver.arch.driver": "tilelang_npu.compat.carver.driver",
     "tilelang.contrib.nvcc": "tilelang_npu.compat.nvcc",
@@ -41,7 +43,7 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
                              "CUDA": f"{_CARVER}.arch"},
     "tilelang.carver.roller": {"NoRasterization": f"{_CARVER}.templates"},
     "tilelang.carver.roller.rasterization": {"NoRasterization": f"{_CARVER}.templates"},
-    "tilelang.backend": {}, "tilelang.contrib": {}, "tilelang.cuda": {}, "tilelang.tileop": {},
+    "tilelang.ascend": {}, "tilelang.backend": {}, "tilelang.contrib": {}, "tilelang.cuda": {}, "tilelang.tileop": {},
     "tilelang.cuda.intrinsics": {"make_mma_swizzle_layout": "tilelang_npu.language.layouts"},
     "tilelang.backend.target": {"determine_target": _GPU},
     "tilelang.engine.callback": {"register_cuda_postproc_callback": _GPU},

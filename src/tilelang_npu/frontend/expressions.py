@@ -27,6 +27,7 @@ from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.locations import span
+from tilelang_npu.traced.registers import RegisterVariable
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.source import Source
 from tilelang_npu.traced.symbols import Sym
@@ -150,7 +151,9 @@ class Expressions:
         remark = self.scopes.hidden(node.id)
         if remark is not None:
             self.builder.remark(remark.at(self.where(node)))
-        return value.place if isinstance(value, Variable) else value
+        if isinstance(value, RegisterVariable) and value.shape:
+            return value
+        return value.place if isinstance(value, (Variable, RegisterVariable)) else value
 
     def _lambda(self, node: ast.Lambda) -> object:
         return _Lambda(self.where(node))

@@ -51,6 +51,7 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("import_source", "CUDASourceCodeKernel"), "a kernel is written in T alone: there is no C++ to add to"),
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "use T.gemm_v0",
+    "simd": "T.vmi has the operations on vector registers, such as T.vmi.vload and T.vmi.vadd",
 }
 _EXTREME = "T.v{0}(a, b, out) of tiles, T.{0} of numbers; T.reduce_{0} along an axis"
 _ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); elements past the end need no mask"
@@ -108,7 +109,7 @@ def unknown(name: str, known: list[str]) -> UnknownName:
     import difflib
 
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
-    prefix = "T.tile." if name.startswith("tile.") else "T."
+    prefix = f"T.{name.removesuffix(last)}"
     advice = "dir(T) lists the names that exist, with those of loaded plug-ins (--load FILE.py)"
     if last in ELSEWHERE:
         advice = ELSEWHERE[last]

@@ -78,6 +78,10 @@ VECTOR = MappingProxyType({
     "cmax": VectorRate(slope16=1, slope32=1, fixed=60),
     "cmin": VectorRate(slope16=1, slope32=1, fixed=60),
     "gather": VectorRate(slope16=4, slope32=2, fixed=60),
+    # Instructions on registers, inside of a vector function. Assumed: one instruction per cycle and register of 256 bytes.
+    **dict.fromkeys(("vld", "vst", "vcmp", "vsel", "vintlv"), VectorRate(slope16=1, slope32=1, fixed=9)),
+    # A vector function: start 23, drain 12, load latency 9 (PTO); its instructions are assumed to be issued without gaps.
+    "vector_function": VectorRate(slope16=1, slope32=1, fixed=44),
 })
 
 CUBE = Cube(

@@ -105,6 +105,17 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class RegisterWork:
+    """A vector function: instructions on vector registers that pipe V executes as one op.
+
+    Attributes:
+        cycles: the cycles of the function.
+    """
+
+    cycles: Slot
+
+
+@dataclass(frozen=True)
 class Sorting:
     """A sort of the elements of one operand, as pairs of a value and its index.
 
@@ -254,8 +265,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | Lanes | Sorting | Fold | Mmad | Multiply
-        | EventSet | EventWait | Barrier | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | Lanes | RegisterWork | Sorting | Fold | Mmad
+        | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

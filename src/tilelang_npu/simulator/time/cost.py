@@ -18,6 +18,7 @@ from tilelang_npu.simulator.machine.op_records import (
     Multiply,
     OpRecord,
     PeerTransfer,
+    RegisterWork,
     ScalarAccess,
     ScratchUse,
     Sorting,
@@ -148,6 +149,9 @@ class CostModel:
                 cycles = _count(prints[work.shape].sizes) * STORE_OF_ARANGE * self.chip.clock
                 return Cost(cycles, cycles, prints[work.shape].nbytes)
             return self._lanes(work, prints, event)
+        if isinstance(work, RegisterWork):
+            cycles = value(work.cycles, event)
+            return Cost(cycles, cycles, sum(place.nbytes for place in prints))
         if isinstance(work, Fold):
             return self._fold(work, prints[0])
         if isinstance(work, Sorting):
