@@ -1,4 +1,4 @@
-"""RMSNorm along rows by hand: two slots for what is loaded and for what is stored, and every flag and barrier.
+"""RMSNorm along rows in Expert mode: two slots each for loaded and for stored tiles, and every flag and barrier.
 
 The Developer version is ``rms_norm.py``.
 """

@@ -1,8 +1,8 @@
-"""A mask on the diagonal alone
+"""A mask on the diagonal only
 
-The diagonal passes through the first tile of queries, and through no other.
+The diagonal crosses only the first tile of queries of each block, so no other tile needs the mask.
 
-To know: where the mask cuts; that V spends its time on a mask which changes nothing is not to be seen from the times.
+Insight: only tiles on the diagonal need the mask. The times show that V is busy, but not that a mask changes nothing.
 """
 
 from ladder import check
