@@ -22,7 +22,8 @@ def softmax(rows, columns, tile=16, blocks=48, stages=2):
             x = T.alloc_ub((stages, tile, columns), "float32")
             largest = T.alloc_ub((tile, 1), "float32")
             total = T.alloc_ub((tile, 1), "float32")
-            T.annotate_address({largest: 256, total: 256 + 4 * tile, x: 512})  # x in other banks
+            # Operands of one instruction are in different banks of UB.
+            T.annotate_address({largest: 256, total: 256 + 4 * tile, x: 512})
 
             with T.Scope("V"):
                 for slot in range(stages):

@@ -47,7 +47,7 @@ def causal_backward(heads, length, dim, tile_M=128, tile_N=64):
 
             T.copy(K[head, first : first + tile_N, :], k)
             T.copy(V[head, first : first + tile_N, :], v)
-            before = first // tile_M  # tiles of queries that come before all of these keys
+            before = first // tile_M  # tiles of queries that precede all of these keys
             for t in T.Pipelined(queries - before, num_stages=2):
                 row = (before + t) * tile_M
                 T.copy(Q[head, row : row + tile_M, :], q)
