@@ -26,6 +26,7 @@ EXAMPLES = {
     "doctor": ("doctor",),
     "new": ("new softmax", "new softmax --dir kernels"),
     "completion": ("completion bash", "completion fish"),
+    "language-server": ("language-server", "language-server --check-on-save"),
 }
 """The examples at the end of each command's help. A test checks that each command has one, and that each example can be parsed.
 """
