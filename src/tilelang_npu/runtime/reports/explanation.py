@@ -185,7 +185,7 @@ def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[]
 
 
 def _line(where: Location | None) -> str:
-    return f"line {where.line}" if where is not None else "no line"
+    return where.line_with_calls if where is not None else "no line"
 
 
 def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
@@ -103,8 +104,8 @@ def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | S
 
 @effect(hivm.DebugOp)
 def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
-    where = op.location
-    line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
+    where = location_of(op)
+    line = f"line {where.line}" if where is not None else "no line"
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)
