@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilelang_npu.cli.files import read_text
 from tilelang_npu.cli.github_annotations import lines
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
@@ -231,7 +232,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     looks: list[KernelCheck] = []
     used: dict[str, int] = {}
     try:
-        programs = programs_of(args.file, args.chip, args.kernel)
+        programs = programs_of(read_text(args.file), args.file, args.chip, args.kernel)
         first = programs[0]
         values = [_value(parameter, sizes, used, first.chip) for parameter in parameters_of(first.device_functions[0])]
         said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
