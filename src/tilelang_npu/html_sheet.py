@@ -34,6 +34,11 @@ pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: ma
 .l { display: block; padding: 0 14px }
 .n { display: inline-block; width: 3em; color: var(--dim); user-select: none }
 .l.on { background: var(--on) }
+@media (max-width: 720px) {
+  body { height: auto } main { display: block } main > div { overflow-x: auto } #python { max-height: 40vh; border-right: 0;
+    border-bottom: 1px solid var(--line) } header { padding: 10px 12px } }
+@media print { :root { --ink: #000; --dim: #555; --line: #bbb; --page: #fff; --bar: #fff } body { height: auto; display: block }
+  main { display: block } main > div { overflow: visible } #python { border: 0 } * { print-color-adjust: exact } }
 """
 _SCRIPT = """
 const mark = (line, on) => document.querySelectorAll('[data-p="' + line + '"]').forEach(e => e.classList.toggle('on', on));
