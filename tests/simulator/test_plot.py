@@ -10,6 +10,7 @@ import pytest
 
 from captured import KERNELS, captured
 from tilelang_npu import TileError
+from tilelang_npu.simulator.result.profile.svg_charts import COLOURS
 from tilelang_npu.target.chip_data import PIPES
 
 
@@ -26,6 +27,9 @@ def test_rows_and_bars(launch: Any, tmp_path: Path) -> None:
     slices = [event for event in launch.trace()["traceEvents"] if event["ph"] == "X" and event["pid"] == 0]
     assert {label.get_text() for label in axes.get_yticklabels()} == {f"AIV0 {PIPES[event['tid']]}" for event in slices}
     assert len(axes.patches) == len(slices)
+    assert {text.get_text(): matplotlib.colors.to_hex(bar.patches[0].get_facecolor())
+            for text, bar in zip(axes.get_legend().get_texts(), axes.containers, strict=True)} == {
+                PIPES[event["tid"]]: COLOURS[PIPES[event["tid"]]] for event in slices}
     assert launch.plot(0, axes) is axes
     axes.figure.savefig(tmp_path / "t.png")
     assert (tmp_path / "t.png").stat().st_size > 1000
