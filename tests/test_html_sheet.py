@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from tilelang_npu.html_sheet import document, row, source
+import pytest
+
+from tilelang_npu.html_sheet import document, page, row, source
 
 
 class Seen(HTMLParser):
@@ -42,10 +44,18 @@ def test_a_line_has_its_kind_and_its_place_where_it_has_any() -> None:
 
 
 def test_a_page_escapes_its_title_and_loads_nothing() -> None:
-    page = document("a<b>&c", "stages", source("x = 1"), "lead\n<p>rest</p>", style="p { color: red }", script="let y = 2;")
-    assert "<title>a&lt;b&gt;&amp;c: stages</title>" in page
-    assert "default-src 'none'" in page
-    assert not re.search(r"\b(?:src|href)=|https?://|@import|url\(", page)
-    assert page.index("<p>lead</p>") < page.index("<p>rest</p>")
-    assert "p { color: red }</style>" in page
-    assert "let y = 2;</script>" in page
+    text = document("a<b>&c", "stages", source("x = 1"), "lead\n<p>rest</p>", style="p { color: red }", script="let y = 2;")
+    assert "<title>a&lt;b&gt;&amp;c: stages</title>" in text
+    assert "default-src 'none'" in text
+    assert not re.search(r"\b(?:src|href)=|https?://|@import|url\(", text)
+    assert text.index("<p>lead</p>") < text.index("<p>rest</p>")
+    assert "p { color: red }</style>" in text
+    assert "let y = 2;</script>" in text
+
+
+@pytest.mark.parametrize(("script", "allowed"), [("", False), ("f()", True)])
+def test_a_page_without_scripts_forbids_scripts(script: str, allowed: bool) -> None:
+    text = page("a < b", "p { margin: 0 }", "<p>x</p>", script=script)
+    assert "<title>a &lt; b</title><style>p { margin: 0 }</style></head><body><p>x</p>" in text
+    assert ("<script>f()</script></body>" in text, "script-src" in text) == (allowed, allowed)
+    assert "default-src 'none'" in text

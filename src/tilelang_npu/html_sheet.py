@@ -11,11 +11,8 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 
-__all__ = ["document", "row", "source"]
+__all__ = ["document", "page", "row", "source"]
 
-_CONTENT_POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
-                 'script-src \'unsafe-inline\'">')
-"""Forbids the browser to load other files."""
 _STYLE = """
 :root { --ink: #1c2128; --dim: #6e7781; --line: #d8dee4; --page: #ffffff; --bar: #f6f8fa;
   --new: #dafbe1; --old: #ffebe9; --on: #fff8c5; --hot: #f0883e }
@@ -51,6 +48,22 @@ document.querySelectorAll('[data-p]').forEach(e => {
 """
 
 
+def page(title: str, style: str, body: str, *, script: str = "") -> str:
+    """Returns a self-contained HTML page. Its content policy forbids the browser to load other files.
+
+    Args:
+        title: the text of the browser's title; escaped here.
+        style: CSS rules.
+        body: the HTML of the body.
+        script: JavaScript at the end of the body; without it, the policy also forbids scripts.
+    """
+    policy = "default-src 'none'; style-src 'unsafe-inline'" + ("; script-src 'unsafe-inline'" if script else "")
+    code = f"<script>{script}</script>" if script else ""
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{html.escape(title)}</title>'
+            f"<style>{style}</style></head><body>{body}{code}</body></html>\n")
+
+
 def document(title: str, about: str, text: str, body: str, style: str = "", script: str = "") -> str:
     """Returns an HTML page with a script's source on the left and a report on the right.
 
@@ -62,12 +75,10 @@ def document(title: str, about: str, text: str, body: str, style: str = "", scri
         style: CSS rules to add to those of all pages.
         script: JavaScript to add to that of all pages.
     """
-    heading = html.escape(title)
     lead, _, rest = body.partition("\n")
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{_CONTENT_POLICY}<title>{heading}: {about}</title>'
-            f"<style>{_STYLE}{style}</style></head><body><header><h1>{heading}</h1><p>{lead}</p></header>"
-            f'<main><div id="python"><pre>{text}</pre></div><div>{rest}</div></main><script>{_SCRIPT}{script}</script></body>'
-            "</html>\n")
+    return page(f"{title}: {about}", _STYLE + style,
+                f"<header><h1>{html.escape(title)}</h1><p>{lead}</p></header>"
+                f'<main><div id="python"><pre>{text}</pre></div><div>{rest}</div></main>', script=_SCRIPT + script)
 
 
 def source(text: str, before_number: Callable[[int], str] = lambda number: "", prefix: str = "") -> str:

@@ -62,6 +62,13 @@ def test_the_page_has_rules_for_narrow_screens_and_for_paper() -> None:
     assert "@media print" in text
 
 
+def test_each_cause_of_lost_time_is_listed(shown: tuple[Profile, str]) -> None:
+    one, text = shown
+    section = text.partition("<h2>Causes of lost time, with the time without each</h2>")[2].partition("</section>")[0]
+    assert re.findall("<li[^>]*>(.*?)</li>", section) == [html.escape(str(cause), quote=False) for cause in one.causes]
+    assert ("<p>None.</p>" in section) is not one.causes
+
+
 def test_each_line_has_its_time(shown: tuple[Profile, str]) -> None:
     one, text = shown
     python = text.partition('<div id="python">')[2].partition("</pre>")[0]

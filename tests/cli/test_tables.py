@@ -57,7 +57,8 @@ def test_the_page_of_the_language_is_what_the_functions_say(tool, root: Path) ->
     assert {path.stem for path in folder.glob("*.md")} == {*language_page.GROUPS, "README"}
     made = "\n".join(language_page.references().values())
     headings = [line for line in made.splitlines() if line.startswith("## ")]
-    named = {name for line in headings for name in re.findall(r"`T\.([\w.]+)`", line)}
+    named = {name for line in made.splitlines() if line.startswith(("## ", "Other names: "))
+             for name in re.findall(r"`T\.([\w.]+)`", line)}
     assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} == named
     assert {"## `kernel.trace(*args: object, **named: object)`", "## `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
     assert "- `workspace_idx`: " in made

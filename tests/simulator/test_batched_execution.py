@@ -289,6 +289,24 @@ def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, mon
         assert str(one.value) == str(several.value)
 
 
+@pytest.mark.parametrize("blocks", [4, 12])
+def test_a_plan_counts_the_bytes_that_all_blocks_write(blocks: int, rng: np.random.Generator) -> None:
+    """In each block, a load and an addition write a tile in UB, and a store writes it in GM."""
+    @T.prim_func
+    def doubled(X: T.Tensor((blocks * 8, 64), "float32"), Y: T.Tensor((blocks * 8, 64), "float32")):
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            x = T.alloc_ub((8, 64), "float32")
+            T.copy(X[block * 8, 0], x)
+            T.tile.add(x, x, x)
+            T.copy(x, Y[block * 8, 0])
+
+    program = compiled(doubled).program
+    x = numbers(rng, (blocks * 8, 64), "float32")
+    program.run([x, np.zeros_like(x)], blocks=blocks)
+    plan = program._planned[1]
+    assert plan.written == 3 * x.nbytes
+
+
 def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
     batches = (batched_execution.Batch(0, ()),) * 8

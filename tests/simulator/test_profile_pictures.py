@@ -45,6 +45,8 @@ def test_each_picture_is_self_contained(kind: str) -> None:
     numbers = [float(number) for number in re.findall(r' (?:x|y|width|height|cx|cy)="(-?[\d.]+)"', drawn)]
     assert numbers
     assert all(-1 <= number <= 1001 for number in numbers)
+    high = float(drawn.split('viewBox="0 0 1000 ')[1].split('"')[0])
+    assert all(0 <= float(y) <= high for y in re.findall(r' y="(-?[\d.]+)"', drawn)), "the view box contains all rows and texts"
 
 
 def test_a_picture_that_there_is_not_is_refused_with_those_that_there_are() -> None:

@@ -111,7 +111,7 @@ def unknown(name: str, known: list[str]) -> UnknownName:
 
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
     prefix = "T.tile." if name.startswith("tile.") else "T."
-    advice = "dir(T) lists the names that exist"
+    advice = "dir(T) lists the names that exist, with those of loaded plug-ins (--load FILE.py)"
     if last in ELSEWHERE:
         advice = ELSEWHERE[last]
     elif close:  # of equally similar names, the one with the longest common prefix: T.vadd for T.vad, not T.vpad

@@ -78,8 +78,9 @@ class Operation:
     def __post_init__(self) -> None:
         if self.rate is not None and not self.cost:
             object.__setattr__(self, "cost", self.name)
-        if not self.name or not self.hivm or not self.cost or not callable(self.meaning):
-            msg = f"op {self.name!r}: name, hivm, cost and meaning are required, and meaning must be callable"
+        given = {"name": self.name, "hivm": self.hivm, "cost": self.cost, "meaning": callable(self.meaning)}
+        if missing := [field for field, value in given.items() if not value]:
+            msg = f"op {self.name!r}: it has no {' and no '.join(missing)}"
             raise TypeError(msg)
 
     @property

@@ -25,6 +25,8 @@ OpenScope = Literal["shared", "fragment", "local"]
 """The scopes that a kernel's author can give to a buffer in place of a memory."""
 BufferSpace = Literal[Space, OpenScope]
 """The memory of a buffer; its scope while the compiler has not chosen a memory."""
+REPEAT_BYTES: Final = 256
+"""The bytes that one repeat of a vector instruction processes (docs/hardware.md#vector-instructions)."""
 GM: Final = "gm"
 """The name of HIVM's address space for global memory. All cores share global memory, so no chip has a ``Memory`` row for it."""
 Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]

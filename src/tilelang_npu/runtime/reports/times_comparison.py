@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tilelang_npu import html_sheet
+
 Times = dict[str, dict[str, float]]
 """The modelled microseconds of each kernel of each test."""
 Verdict = Literal["slower", "faster", "same", "new", "gone"]
@@ -149,11 +151,10 @@ class TimesComparison:
         shown += [f'<tr class="{row.verdict}"><td>{row.verdict}</td><td><code>{html.escape(row.test)}</code></td>'
                   f"<td><code>{html.escape(row.kernel)}</code></td>"
                   + "".join(f'<td class="r">{text}</td>' for text in _numbers(row)) + "</tr>" for row in self.rows]
-        policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{policy}<title>Modelled times of kernels</title>'
-                f"<style>{_STYLE}</style></head><body><h1>Modelled times of kernels</h1>"
-                f"<p><code>{html.escape(self.old)}</code> to <code>{html.escape(self.new)}</code>: {self.summary}</p>"
-                f"<table>{''.join(shown)}</table></body></html>\n")
+        title, old, new = "Modelled times of kernels", html.escape(self.old), html.escape(self.new)
+        return html_sheet.page(title, _STYLE, (
+            f"<h1>{title}</h1><p><code>{old}</code> to <code>{new}</code>: {self.summary}</p>"
+            f"<table>{''.join(shown)}</table>"))
 
     def text_for(self, path: str) -> str:
         """Returns the comparison in the format that the ending of a file's name selects.

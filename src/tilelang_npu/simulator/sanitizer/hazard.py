@@ -92,7 +92,7 @@ class Hazard:
             the op that filled it in; None if there is no second op.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
         start: the offset of the first byte that both accesses contain, in the memory; in GM, from the start of the tensor.
-        end: the offset after the last such byte.
+        end: the offset after the last such byte. Both are 0 for a flag and for padding.
         missing: for a race the synchronisation that would order the accesses; for a flag, an address or padding the message;
             for uninitialised bytes the result that depends on them.
         block: the number of the block in which the fault was found.

@@ -25,10 +25,9 @@ from tilelang_npu.simulator.machine.op_records import (
     value,
 )
 from tilelang_npu.target import BLOCK, Chip, Move, VectorRate
+from tilelang_npu.target.chip_data import REPEAT_BYTES
 from tilelang_npu.target.dtypes import dtype
 
-REPEAT = 256
-"""Bytes that a vector instruction processes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
 """Maximum number of repeats of one vector instruction."""
 SORTED, MERGED, PAIR = 32, 4, 8
@@ -242,7 +241,7 @@ class CostModel:
         widened = max(1, bits // 8) / place.element
         plain = place.simplified()
         rows, run = _count(plain.sizes), plain.element * widened
-        per_row = ceil(run / REPEAT)
+        per_row = ceil(run / REPEAT_BYTES)
         repeats = rows * per_row
         if rows == 1 or per_row == 1:
             return repeats, ceil(repeats / REPEATS)
@@ -258,7 +257,7 @@ class CostModel:
         if (one.offset, one.sizes, one.strides) == (other.offset, other.sizes, other.strides):
             return 1.0  # a bank group delivers one row per cycle, and both sources read the same row
         first, second = one.offset // banks.width, other.offset // banks.width
-        blocks = REPEAT // BLOCK
+        blocks = REPEAT_BYTES // BLOCK
         apart = (second - first) % banks.groups
         apart = min(apart, banks.groups - apart)
         return 1.0 + max(0, blocks - apart) / blocks
@@ -271,7 +270,7 @@ class CostModel:
         passes, lists = 1, ceil(source.sizes[-1] / SORTED)
         while work.merged and lists > 1:
             passes, lists = passes + 1, ceil(lists / MERGED)
-        repeats = ceil(_count(source.sizes) * PAIR / REPEAT)
+        repeats = ceil(_count(source.sizes) * PAIR / REPEAT_BYTES)
         rate = self._rate(work.cost)
         done = (rate.fixed + rate.slope32 * repeats) * passes
         return Cost(max(rate.issue, done - rate.fixed), done, source.nbytes)
@@ -289,14 +288,14 @@ class CostModel:
         elements = _count(source.sizes)
         if folded > 1:  # rows are combined pairwise
             rest = elements // folded
-            repeats = (folded - 1) * ceil(rest * width / REPEAT)
+            repeats = (folded - 1) * ceil(rest * width / REPEAT_BYTES)
             busy, done = self._chain(work.combine, work.bits, repeats, max(1, (folded - 1).bit_length()))
             elements = rest
         if last in work.axes:
             rows = elements // max(1, source.sizes[last])
             run = source.sizes[last] * width
             ways = [self._by_halves(work, rows, run)]
-            if run > REPEAT and "cg" + work.cost[1:] in self.chip.vector:
+            if run > REPEAT_BYTES and "cg" + work.cost[1:] in self.chip.vector:
                 ways.append(self._by_blocks("cg" + work.cost[1:], work.bits, rows, run))
             more = min(ways, key=lambda way: way[1])
             busy, done = busy + more[0], done + more[1]
@@ -311,7 +310,7 @@ class CostModel:
             rows: the number of rows.
             run: the number of bytes of a row.
         """
-        per_row = ceil(run / REPEAT)
+        per_row = ceil(run / REPEAT_BYTES)
         last = self._chain(work.cost, work.bits, rows, 1)
         if per_row == 1:
             return last
@@ -330,7 +329,7 @@ class CostModel:
         """
         repeats = rounds = 0
         while True:
-            repeats, rounds = repeats + ceil(rows * run / REPEAT), rounds + 1
+            repeats, rounds = repeats + ceil(rows * run / REPEAT_BYTES), rounds + 1
             if run <= BLOCK:
                 return self._chain(key, bits, repeats, rounds)
             run = ceil(run / BLOCK) * bits // 8
