@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -320,19 +320,22 @@ def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
         return f"no end within {limit:.0f} s"
     if done.returncode == 0:
         return None
-    if done.returncode in (4, 5):  # the mutant changes the names of tests; without it they are found
-        missing = re.search(r"not found: \S*?(tests/\S+)", done.stdout + done.stderr)
-        if missing is None or not _is_found(missing[1]):
+    if done.returncode in (4, 5):  # the mutant changes the names of tests, or a test's module cannot be imported
+        if not _is_collected(chosen):
             raise RuntimeError(f"pytest does not find the tests of {place}: {(done.stdout + done.stderr)[-500:]}")
-        return f"there is no {missing[1]}"[:200]
+        missing = re.search(r"(not found: \S+|^ERROR tests/.*$)", done.stdout + done.stderr, re.MULTILINE)
+        return (missing[1] if missing else "tests are not found")[:200]
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return failed[0][:200] if failed else f"exit code {done.returncode}: {(done.stdout + done.stderr)[-200:]}"
 
 
-def _is_found(test: str) -> bool:
-    """Whether pytest finds a test in the repository."""
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", test], cwd=ROOT,
-                          env=_environment(ROOT), capture_output=True, check=False).returncode == 0
+def _is_collected(tests: Sequence[str]) -> bool:
+    """Whether pytest finds tests in the repository, without a mutant."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
+        listed.write("\n".join(tests))
+        listed.flush()
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", f"@{listed.name}"]
+        return subprocess.run(command, cwd=ROOT, env=_environment(ROOT), capture_output=True, check=False).returncode == 0
 
 
 def _by_fuzzer(place: Path, seconds: float) -> str | None:

@@ -17,16 +17,18 @@ from typing import Literal
 __all__ = ["TITLES", "Code"]
 
 Code = Literal[
-    "S201", "S202", "S203", "S211", "S212", "S213", "S214", "S221", "S222", "S223", "S224", "S301", "S302", "S303", "S304",
-    "S305", "S306", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112", "T113", "T114", "T120", "T121",
-    "T122", "T130", "T131", "T132", "T140", "T141", "T142", "T143", "T144", "T145", "T146", "T147", "T148", "T149", "T150",
-    "T151", "T160", "T161", "T162", "T163", "T164", "T190", "T191", "T192", "T201", "T202", "T203", "T204", "T205", "T206",
-    "T210", "T221", "T230", "T231", "T232", "T234", "T241", "T245", "T246", "T247", "T248", "T251", "T260", "T290", "T291",
-    "T292", "T293", "T294", "T295", "T401", "T402", "T403", "T404", "T405", "T406", "T407", "T410", "T411", "T412", "T413",
-    "T414", "T415", "T416", "T417", "T418", "T419", "T420", "T421", "T422", "T424", "T501", "T502", "T503", "T504", "T505",
-    "T506", "T507", "T508", "T509", "T510", "T511", "T512", "T513", "T601", "T602", "T603", "T701", "T702", "T703", "T704",
-    "T705", "T706", "T707", "T708", "T709", "T710", "T711", "T712", "T713", "T720", "T721", "T730", "T731", "T732", "T733",
-    "T734", "T735", "T736", "T801", "T803", "T805", "T806", "T807", "T808", "T809", "T810", "T820", "T821", "T822",
+    "S201", "S202", "S203", "S211", "S212", "S213", "S214", "S221", "S222", "S223", "S224", "S231", "S301", "S302",
+    "S303", "S304", "S305", "S306", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112", "T113",
+    "T114", "T120", "T121", "T122", "T130", "T131", "T132", "T140", "T141", "T142", "T143", "T144", "T145", "T146",
+    "T147", "T148", "T149", "T150", "T151", "T160", "T161", "T162", "T163", "T164", "T190", "T191", "T192", "T201",
+    "T202", "T203", "T204", "T205", "T206", "T210", "T221", "T230", "T231", "T232", "T234", "T241", "T245", "T246",
+    "T247", "T248", "T251", "T260", "T290", "T291", "T292", "T293", "T294", "T295", "T401", "T402", "T403", "T404",
+    "T405", "T406", "T407", "T410", "T411", "T412", "T413", "T414", "T415", "T416", "T417", "T418", "T419", "T420",
+    "T421", "T422", "T424", "T430", "T431", "T432", "T433", "T434", "T501", "T502", "T503", "T504", "T505", "T506",
+    "T507", "T508", "T509", "T510", "T511", "T512", "T513", "T601", "T602", "T603", "T701", "T702", "T703", "T704",
+    "T705", "T706", "T707", "T708", "T709", "T710", "T711", "T712", "T713", "T720", "T721", "T730", "T731", "T732",
+    "T733", "T734", "T735", "T736", "T801", "T803", "T805", "T806", "T807", "T808", "T809", "T810", "T820", "T821",
+    "T822",
 ]
 """A code; the type checker knows all of them, so that an error cannot be raised with a code that has no title and no page."""
 
@@ -42,6 +44,7 @@ TITLES: Mapping[Code, str] = {
     "S222": "a result depends on bytes that another buffer left",
     "S223": "an address on chip at which an op cannot begin",
     "S224": "padding decides a reduction",
+    "S231": "two cards touch the same bytes in no order",
     "S301": "cores or pipes wait for each other",
     "S302": "a wait whose set does not come",
     "S303": "a barrier or flag that not all of its cores reach",
@@ -131,6 +134,11 @@ TITLES: Mapping[Code, str] = {
     "T421": "an estimate of what data decide",
     "T422": "a breakpoint() in a compiled kernel is left out",
     "T424": "a benchmark that measures nothing",
+    "T430": "a transfer between cards of memory that they do not share",
+    "T431": "a card that the pod does not have",
+    "T432": "cards of a pod that disagree",
+    "T433": "a card that waits for one that does not come",
+    "T434": "a symmetric heap that is not there, or is full",
     "T501": "something that the simulator does not execute",
     "T502": "an access outside of its memory or tensor",
     "T503": "an operand in a memory that the op does not reach on this chip",

@@ -75,6 +75,10 @@ _REFERENCES = dict.fromkeys(("flash_attn", "flash_attn_interface"), "tilelang_np
 ``TILELANG_NPU_GPU`` is set."""
 
 
+_CARDS = {"shmem": "tilelang_npu.compat.shmem"}
+"""The vendor's packages for several cards, and the modules that replace them. An installed one needs real cards."""
+
+
 def _target(name: str) -> str:
     return _MOVED.get(name, _PACKAGE + name[len(_ALIAS) :])
 
@@ -134,7 +138,7 @@ class _Absent:
 
 
 class _AliasFinder(MetaPathFinder):
-    """Finds ``tilelang`` and its submodules; other names are left to the finders after it."""
+    """Finds ``tilelang`` and its submodules, ``tvm`` and ``shmem``; other names are left to the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -142,6 +146,8 @@ class _AliasFinder(MetaPathFinder):
         if fullname in _REFERENCES:
             wanted = environment.GPU.is_on() and PathFinder.find_spec(fullname, path) is None
             return ModuleSpec(fullname, AliasLoader(_REFERENCES[fullname])) if wanted else None
+        if fullname in _CARDS:
+            return ModuleSpec(fullname, AliasLoader(_CARDS[fullname]))
         if fullname.startswith("tvm."):
             return ModuleSpec(fullname, _TvmPart(), is_package=True)
         if fullname not in (_ALIAS, "tvm") and not fullname.startswith(_ALIAS + "."):
@@ -191,7 +197,7 @@ def gathers(name: str) -> bool:
 
 def _forget() -> None:
     ours = sys.modules.get("tilelang_npu.compat.flash_attn")
-    for name in [name for name, module in sys.modules.items() if name.partition(".")[0] in (_ALIAS, "tvm")
+    for name in [name for name, module in sys.modules.items() if name.partition(".")[0] in (_ALIAS, "tvm", *_CARDS)
                  or (name in _REFERENCES and module is ours)]:
         del sys.modules[name]
 

@@ -1774,6 +1774,68 @@ def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     Example: ``T.select(mask, a, b, out)``
     """
 
+def shmem_get_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the tensor ``dst`` of this card.
+
+    Operands are as for ``T.shmem_put_nbi``; here ``src`` is on the symmetric heap.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_get_nbi(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_put_nbi``, with T430 for ``src``.
+    """
+
+def shmem_put_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of this card to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory and begin at the first element of each operand: a tensor, a slice, or an element
+    ``A[i, j]``. ``dst`` is on the symmetric heap (``import shmem``); on the other card, the elements are written to the same
+    place of the heap. The data pass through a buffer in UB that the compiler allocates. The call does not wait until the data
+    have arrived, and tells the other card nothing: see docs/pods.md.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_put_nbi(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            is negative; T201, an operand is not a tensor. While the kernel runs: T430, ``dst`` is not on the symmetric heap;
+            T431, there is no such card; T502, an access is outside of a tensor.
+    """
+
+def shmem_ub_get_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the buffer ``dst`` in UB.
+
+    The elements are consecutive in memory and begin at the first element of each operand. ``src`` is on the symmetric heap, as
+    for ``T.shmem_get_nbi``.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_ub_get_nbi(tile, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_ub_put_nbi``, with T430 for ``src``.
+    """
+
+def shmem_ub_put_nbi(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number = 0) -> None:
+    """Write ``nelems`` elements of the buffer ``ub`` in UB to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory. They begin at the first element of ``ub``, and in ``dst`` ``strelem`` elements after
+    its first one. ``dst`` is on the symmetric heap, as for ``T.shmem_put_nbi``. ``ub`` can be written again when pipe MTE3 has
+    finished the call.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_ub_put_nbi(tile, B, 1024, (rank + 1) % ranks, 2048)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            or ``strelem`` is negative; T201, ``ub`` is not in UB, or ``dst`` is not a tensor. While the kernel runs: as
+            ``T.shmem_put_nbi``.
+    """
+
 def silu(A: Tile, B: Tile) -> None:
     """x / (1 + exp(-x)).
 
@@ -3775,15 +3837,16 @@ __all__ = [
     "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum",
     "reduce_with_index", "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round",
     "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left",
-    "shift_right", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
-    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
-    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
-    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
-    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
-    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
-    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
-    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
-    "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal",
-    "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort32", "vsqrt", "vsub", "vtan", "vtanh",
-    "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "shift_right", "shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu",
+    "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all",
+    "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile",
+    "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll",
+    "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4",
+    "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor",
+    "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized",
+    "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb",
+    "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin", "vmod", "vmodui",
+    "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl",
+    "vshr", "vsigmoid", "vsin", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag",
+    "wait_flag", "warpgroup_fence_operand",
 ]

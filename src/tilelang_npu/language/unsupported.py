@@ -8,7 +8,6 @@ from typing import NoReturn
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.traced.author import user_location
 
-_SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
 _POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
 _COPIES = "T.copy moves tiles; T.set_flag and T.wait_flag order it, or TL_ASCEND_AUTO_SYNC does"
 _PRODUCTS = "T.gemm(a, b, c) multiplies tiles on the Cube core, with a and b in T.alloc_shared and c in T.alloc_fragment"
@@ -16,7 +15,6 @@ _THREADS = "a core has no threads: T.Parallel loops over all elements"
 _BLOCKS = "name the blocks where the launch opens: with T.Kernel(m, n) as (bx, by)"
 
 _INSTEAD: dict[str, str] = {
-    **dict.fromkeys(("shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi"), _SEND),
     **dict.fromkeys(("handle", "ptr", "make_tensor", "match_buffer"), _POINTER),
     **dict.fromkeys((
         "create_list_of_mbarrier", "get_mbarrier", "create_tma_descriptor", "tma_load", "tma_store_arrive", "tma_store_wait",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tilelang_npu.target import a2
+from tilelang_npu.target import a2, a3
 from tilelang_npu.target.chip_data import (
     TB,
     Banks,
@@ -100,8 +100,8 @@ ASCEND_910_95 = Chip(
     memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
     scalar=a2.SCALAR, sync=a2.SYNC,
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
-    launch=a2.LAUNCH, features=FEATURES,
-    estimates=("launch", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
+    launch=a2.LAUNCH, links=a3.LINKS, features=FEATURES,
+    estimates=("launch", "links", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
                "traffic.l2_write", "traffic.same_line", "vector"),
 )
 

@@ -70,6 +70,19 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class PeerTransfer:
+    """A data movement between the operand of ``OpRecord.accesses[0]``, in UB, and the memory of another card.
+
+    Attributes:
+        path: the name of the chip's path between UB and GM that the movement uses on this card.
+        card: the rank of the other card.
+    """
+
+    path: str
+    card: Slot
+
+
+@dataclass(frozen=True)
 class Lanes:
     """A vector instruction over the elements of one of its operands.
 
@@ -241,8 +254,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet
-        | EventWait | Barrier | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | Lanes | Sorting | Fold | Mmad | Multiply
+        | EventSet | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

@@ -11,6 +11,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.time.gm_traffic import seconds_of_links
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import CORES, Space
@@ -163,6 +164,8 @@ def summary(launch: Launch, name: str) -> str:
         if row:
             shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
             lines.append(f"  {core:<9} {shares}{running}")
+    if launch.linked:
+        lines.append(f"  links     {_links(launch)}")
     parts: list[str] = []
     for core in CORES:
         for memory in chip.memories(core):
@@ -176,6 +179,17 @@ def summary(launch: Launch, name: str) -> str:
     if step:
         lines.append(f"  next      {step}")
     return "\n".join(lines)
+
+
+def _links(launch: Launch) -> str:
+    """Returns a text on the bytes that a launch moves to and from other cards, with the least time that the links need."""
+    ways = []
+    for written, words in ((True, "to"), (False, "from")):
+        moved = [nbytes for (_, direction), nbytes in launch.linked.items() if direction == written]
+        if moved:
+            ways.append(f"{kib_text(sum(moved))} KB {words} {len(moved)} card{'s' if len(moved) > 1 else ''}")
+    seconds = seconds_of_links(launch.linked, launch.chip)
+    return f"{'   '.join(ways)}   at least {1e6 * seconds:.1f} us, {100e6 * seconds / launch.time_us:.0f} % of the time"
 
 
 def _next_step(launch: Launch) -> str:
@@ -227,6 +241,9 @@ def launch_data(launch: Launch) -> JsonObject:
         "operations": {kind: {"done": work.done, "useful": work.useful} for kind, work in products(launch).items()},
         "gm": {"bytes": gm.nbytes, "bytes_per_second": gm.per_second, "served_by": gm.memory,
                "share_of_peak": gm.share},
+        "links": {"bytes": [{"card": card, "written": written, "bytes": nbytes}
+                            for (card, written), nbytes in sorted(launch.linked.items())],
+                  "least_us": 1e6 * seconds_of_links(launch.linked, launch.chip)},
     }
 
 

@@ -17,6 +17,7 @@ from tilelang_npu.simulator.machine.op_records import (
     Mmad,
     Multiply,
     OpRecord,
+    PeerTransfer,
     ScalarAccess,
     ScratchUse,
     Sorting,
@@ -40,6 +41,10 @@ ROWS_OF_BRCB = 8
 """Number of elements that one repeat of ``brcb`` expands to a block of 32 bytes each."""
 
 
+LINK = -1
+"""In place of the position of a kernel argument: the memory of other cards."""
+
+
 class GmBytes(NamedTuple):
     """The bytes of one tensor in GM that an op reads or writes.
 
@@ -61,6 +66,20 @@ class GmBytes(NamedTuple):
     requests: float
 
 
+class LinkBytes(NamedTuple):
+    """The bytes that an op moves between this card and another card.
+
+    Attributes:
+        card: the rank of the other card.
+        written: whether the bytes are written to the other card; otherwise they are read from it.
+        nbytes: the number of bytes.
+    """
+
+    card: int
+    written: bool
+    nbytes: int
+
+
 @dataclass(frozen=True)
 class Cost:
     """The cycles of a step (one action of an op on one pipe) on a chip whose other cores are idle.
@@ -70,6 +89,8 @@ class Cost:
         done: cycles from the start of the step until its result is available.
         nbytes: the bytes that the step moves or computes on; for a multiplication the operations.
         gm: the bytes that the step moves in GM. They take longer if other cores use GM at the same time.
+        link: the bytes that the step moves to or from another card; None for none. They take longer if other cores use the
+            links at the same time.
         more_busy: additional cycles of ``busy`` if L2 holds none of the source.
         more_done: additional cycles of ``done`` if L2 holds none of the source.
         latency: the part of ``done`` that is the fixed latency of a transfer in GM, in which it uses no bandwidth.
@@ -79,6 +100,7 @@ class Cost:
     done: float
     nbytes: int = 0
     gm: tuple[GmBytes, ...] = ()
+    link: LinkBytes | None = None
     more_busy: float = 0.0
     more_done: float = 0.0
     latency: float = 0.0
@@ -119,6 +141,8 @@ class CostModel:
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
             return self._transfer(work, record.accesses, prints)
+        if isinstance(work, PeerTransfer):
+            return self._peer_transfer(work, prints[0].nbytes, event)
         if isinstance(work, Lanes):
             if self._scalar_arange and record.name == ARANGE and sum(size > 1 for size in prints[work.shape].sizes) > 1:
                 cycles = _count(prints[work.shape].sizes) * STORE_OF_ARANGE * self.chip.clock
@@ -163,8 +187,26 @@ class CostModel:
         if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)
             return Cost(near.busy + self.chip.cube.burst, near.done, source.nbytes)
         far = self.moved(path.move, int(source.nbytes / share), runs)
-        return Cost(near.busy, near.done, source.nbytes, tuple(gm), share * (far.busy - near.busy),
+        return Cost(near.busy, near.done, source.nbytes, tuple(gm), None, share * (far.busy - near.busy),
                     share * (far.done - near.done), (path.near or path.move).fixed)
+
+    def _peer_transfer(self, work: PeerTransfer, nbytes: int, event: Event) -> Cost:
+        """Returns the cycles of a transfer between UB and another card, if no other core uses the links.
+
+        The bytes take the path between UB and GM of this card, at most at the rate of the link, and the latency of both.
+        """
+        if not nbytes:
+            return Cost(1, 1)
+        path, links, clock = self.chip.paths[work.path], self.chip.links, self.chip.clock
+        near = path.near or path.move
+        assert near is not None, f"{work.path} moves nothing"
+        written = path.target == "gm"
+        rate = (links.write if written else links.read) / clock
+        cost = self.moved(near, nbytes)
+        slower = max(cost.busy, nbytes / rate)
+        late = links.latency * clock * (1 if written else 2)
+        return Cost(slower, cost.done + max(0.0, nbytes / rate - nbytes / near.rate) + late, nbytes,
+                    link=LinkBytes(value(work.card, event), written, nbytes), latency=near.fixed + late)
 
     def _runs(self, nbytes: int) -> int:
         """Returns the number of requests that move ``nbytes`` contiguous bytes. A request has 32, 64, 128, 256 or 512 bytes, so
