@@ -43,14 +43,14 @@ def chrome_trace(launch: Launch) -> JsonObject:
     named: set[tuple[int, int]] = set()
     together = launch.recorded.program.global_sync
     left_out = slices = flows = 0
-    traced: dict[int, _Block] = {}
+    traced: dict[int, _BlockEvents] = {}
     last = min(launch.cores, launch.blocks) * len(launch.recorded.program.lanes)
     traffic = _Traffic(launch)
     for place, (start, group) in enumerate(zip(launch.block_starts, launch.group_of_block, strict=True)):
         if together and place:
             continue  # one group contains the slices of all blocks
         if id(group) not in traced:
-            traced[id(group)] = _Block(launch, launch.traced(group))
+            traced[id(group)] = _BlockEvents(launch, launch.traced(group))
         block = traced[id(group)]
         traffic.add(block.times, start)
         if slices > MAX_SLICES:
@@ -69,7 +69,7 @@ def chrome_trace(launch: Launch) -> JsonObject:
                           "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
-class _Block:
+class _BlockEvents:
     """The events of a block, or of all blocks if they wait for each other.
 
     The methods take the number of the drawn block minus the number of the traced one, and the cycle in which the block begins.
