@@ -8,11 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import progress
+from tilelang_npu.simulator.run import program
 
 
 class Terminal(io.StringIO):
@@ -49,6 +55,7 @@ def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     inner = progress.Underway("timed", 8, "", 2, started=110.0)
     assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, about 30 s more"
     assert progress.text_of([progress.Underway("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
+    assert progress.text_of([progress.Underway("running gemm,", 1, "blocks", started=0.0)], 3.0) == "running gemm, 3 s"
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
 
 
@@ -146,3 +153,30 @@ def test_a_terminal_sees_it_drawn_and_a_pipe_gets_lines() -> None:
     assert done.stdout == "done\n"
     piped = subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True)
     assert piped.stderr == "waiting for 1 of 4 things, 0 s, about 1 s more\n"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_launch_in_batches_counts_its_blocks(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    kept: list[progress.Underway] = []
+
+    @contextmanager
+    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
+        kept.append(progress.Underway(what, total, of))
+        yield kept[-1]
+
+    monkeypatch.setattr(program, "shown", shown)
+    monkeypatch.setenv("TILELANG_NPU_JOBS", str(jobs))
+    blocks = 512
+
+    @T.prim_func
+    def kernel(A: T.Tensor((blocks, 1024), "float32"), B: T.Tensor((blocks, 1024), "float32")):
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            a = T.alloc_ub((1024,), "float32")
+            T.copy(A[block, 0], a)
+            T.vexp(a, a)
+            T.copy(a, B[block, 0])
+
+    made = tilelang.compile(kernel, target="npuir")
+    a = np.ones((blocks, 1024), np.float32)
+    made(a, np.zeros_like(a))
+    assert [(step.what, step.done, step.total, step.of) for step in kept] == [("running kernel,", blocks, blocks, "blocks")]

@@ -15,6 +15,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from captured import KERNELS, captured
 from tilelang_npu import TileError
+from tilelang_npu.simulator.result.profile.svg_charts import COLOURS
 from tilelang_npu.target.chip_data import PIPES
 
 
@@ -31,6 +32,9 @@ def test_rows_and_bars(launch: Any, tmp_path: Path) -> None:
     slices = [event for event in launch.trace()["traceEvents"] if event["ph"] == "X" and event["pid"] == 0]
     assert {label.get_text() for label in axes.get_yticklabels()} == {f"AIV0 {PIPES[event['tid']]}" for event in slices}
     assert len(axes.patches) == len(slices)
+    assert {text.get_text(): matplotlib.colors.to_hex(bar.patches[0].get_facecolor())
+            for text, bar in zip(axes.get_legend().get_texts(), axes.containers, strict=True)} == {
+                PIPES[event["tid"]]: COLOURS[PIPES[event["tid"]]] for event in slices}
     assert launch.plot(0, axes) is axes
     axes.figure.savefig(tmp_path / "t.png")
     assert (tmp_path / "t.png").stat().st_size > 1000
@@ -41,11 +45,12 @@ class Drawn:
     """Axes that keep the bars and the labels of the rows, in place of matplotlib's."""
 
     def __init__(self) -> None:
-        self.bars: list[tuple[str, int, float, float]] = []
+        self.bars: list[tuple[Any, str, int, float, float]] = []
         self.labels: list[str] = []
 
-    def barh(self, rows: list[int], widths: list[float], *, left: list[float], label: str, **style: Any) -> None:
-        self.bars += [(label, row, start, width) for row, start, width in zip(rows, left, widths, strict=True)]
+    def barh(self, rows: list[int], widths: list[float], *, left: list[float], label: str, color: str,
+             **style: Any) -> None:
+        self.bars += [(label, color, row, start, width) for row, start, width in zip(rows, left, widths, strict=True)]
 
     def set_yticks(self, places: range, labels: list[str]) -> None:
         assert list(places) == list(range(len(labels)))
@@ -74,9 +79,10 @@ def test_each_op_is_a_bar_in_the_row_of_its_pipe(monkeypatch: pytest.MonkeyPatch
     assert launch.plot(0, axes) is axes
     cores = [label.split()[0] for label in axes.labels]
     assert cores == sorted(cores) and {"AIC", "AIV0"} <= set(cores)
-    slices = [event for event in launch.trace()["traceEvents"] if event["ph"] == "X"]
+    slices = [event for event in launch.trace()["traceEvents"] if event["ph"] == "X" and event["cat"] == "pipe"]
     names = {event["tid"]: PIPES[event["tid"]] for event in slices}
-    assert sorted((axes.labels[row].split()[1], start, width) for _, row, start, width in axes.bars) == [
+    assert all(axes.labels[row].split()[1] == pipe and colour == COLOURS[pipe] for pipe, colour, row, *_ in axes.bars)
+    assert sorted((axes.labels[row].split()[1], start, width) for _, _, row, start, width in axes.bars) == [
         (pipe, pytest.approx(start), pytest.approx(width))
         for pipe, start, width in sorted((names[event["tid"]], event["ts"], event["dur"]) for event in slices)]
 

@@ -35,7 +35,7 @@ def cold() -> Profile:
     return launch.retimed(l2_state="cold").profile()
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "traffic", "roofline", "parts"])
+@pytest.mark.parametrize("kind", ["cores", "timeline", "memory", "traffic", "roofline", "parts"])
 def test_each_picture_is_self_contained(kind: str) -> None:
     drawn = cold().picture(kind)
     root = ElementTree.fromstring(drawn)
@@ -100,7 +100,7 @@ def per_us(drawn: str) -> tuple[float, float]:
     return start, (end - start) / last
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "traffic"])
+@pytest.mark.parametrize("kind", ["cores", "timeline", "memory", "traffic"])
 def test_ticks_are_round_and_in_even_steps(kind: str) -> None:
     ticks = ticks_of(profiled().picture(kind))
     numbers, places = zip(*ticks, strict=True)

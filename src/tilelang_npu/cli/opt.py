@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilelang_npu.cli.files import read_text, write_text
+from tilelang_npu.cli.files import read_text, split_modules, write_text
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.errors import TileError, render
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 __all__ = ["add_to", "opt"]
-
-_DIVIDER = re.compile(r"^// -----.*\n?", re.MULTILINE)
 
 
 def add_to(commands: Commands) -> None:
@@ -55,24 +52,21 @@ def opt(args: argparse.Namespace) -> int:
         return 0
     passes = _read_passes(args.passes)
     text = read_text(args.file)
-    chunks = _DIVIDER.split(text) if args.split_input_file else [text]
     printed: list[str] = []
-    line = 0
-    for number, chunk in enumerate(chunks):
+    for number, part in enumerate(split_modules(text) if args.split_input_file else [text]):
         if number:
             printed.append("// -----")
         try:
-            printed += _run(chunk, args, passes, line)
+            printed += _run(part, args, passes)
         except TileError as error:
             if not args.verify_diagnostics:
                 raise
             printed.append(render(error))
-        line += chunk.count("\n") + 1
     write_text(args.output, "\n".join(printed))
     return 0
 
 
-def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], first_line: int) -> list[str]:
+def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass]) -> list[str]:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
@@ -81,8 +75,7 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], firs
     from tilelang_npu.dialects.text import location_of, parse_module, print_module, verify_module
 
     printed: list[str] = []
-    # empty lines before the text, so that a part of a split file has the line numbers of the file
-    module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file,
+    module = parse_module(text, "<stdin>" if args.file == "-" else args.file,
                           allow_unregistered=args.allow_unregistered_dialect, empty=args.split_input_file)
 
     for function in module.walk() if passes else ():

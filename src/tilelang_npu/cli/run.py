@@ -122,7 +122,9 @@ def run(args: argparse.Namespace) -> int:
     if args.mlir is not None:
         _write_mlir(args.mlir, outcome.record.kernels, args.all_stages)
     if args.trace is not None:
-        write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns"}))
+        kernels = [tally.last.trace()["otherData"] for tally in outcome.record.tallies]
+        write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns",
+                                           "otherData": {"kernels": kernels}}))
     if args.json is not None:
         write_text(args.json, json.dumps(_as_data(args, outcome, labels, profiles), indent=1) + "\n")
     if args.html is not None:

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -495,6 +495,7 @@ class Statements(Loops):
         bound.apply_defaults()
         walker = Statements(self.builder, found, Scopes(macro.function, "macro", None if macro.hygienic else self.scopes))
         walker.depth, walker.is_macro = self.depth + 1, True
+        walker.callers = (replace(called, callers=()), *self.callers)
         written = assigned_references(macro.function)
         for parameter, value in bound.arguments.items():
             if parameter in written and not (isinstance(value, Element) and isinstance(value.buffer, Variable)):

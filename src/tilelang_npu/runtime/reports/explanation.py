@@ -68,6 +68,17 @@ class Explanation(Report):
         return "" if launch is None else f"{time_text(launch.time_us, launch.error)}: {launch.split}"
 
     @once
+    def rates(self) -> tuple[str, ...]:
+        """For each launch, the achieved rate with its share of the chip's peak, and the bottleneck, as text; empty if there is
+        no launch without a call's sizes or data.
+        """
+        from tilelang_npu.simulator.result.report import rate_text
+
+        launch = self.find_launch()
+        parts = () if launch is None else launch.parts
+        return tuple("; ".join(filter(None, (rate_text(part), f"bound by {part.bound_by}"))) for part in parts)
+
+    @once
     def tried(self) -> tuple[TriedEdit, ...]:
         """The source edits that save most time, at most three, the best one first.
 
@@ -127,7 +138,8 @@ class Explanation(Report):
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
         edits = [line for one in self.tried for line in (one, *(f"  {row}" for row in one.changed_lines))]
-        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": edits or (self.trial_note,)}
+        first: dict[str, Sequence[object]] = {"time": (self.time, *self.rates),
+                                              "edits that win most, tried": edits or (self.trial_note,)}
         first = {title: entries for title, entries in first.items() if any(entries)}
         for title, entries in {**first, **self.sections}.items():
             shown = entries if title != "refused" else self._with_costs(entries)
@@ -186,7 +198,7 @@ def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[]
 
 
 def _line(where: Location | None) -> str:
-    return f"line {where.line}" if where is not None else "no line"
+    return where.line_with_calls if where is not None else "no line"
 
 
 def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:

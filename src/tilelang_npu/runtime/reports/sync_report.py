@@ -88,7 +88,7 @@ def _position(entry: WaitEntry) -> str:
         return "at the end"
     if entry.line is None:
         return ""
-    return f"after the loop of line {entry.line.line}" if entry.after_loop else f"before line {entry.line.line}"
+    return f"after the loop of {entry.line.line_with_calls}" if entry.after_loop else f"before {entry.line.line_with_calls}"
 
 
 def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
@@ -187,4 +187,5 @@ def _dependence(reason: WaitReason) -> str:
 
 def _access(touched: Touched) -> str:
     place = touched.line
-    return f"{'written' if touched.writes else 'read'} at {place.line if place is not None else '?'}"
+    where = f"{place.line}{place.calls}" if place is not None else "?"
+    return f"{'written' if touched.writes else 'read'} at {where}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
@@ -112,8 +112,8 @@ def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | S
 
 @effect(hivm.DebugOp)
 def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
-    where = op.location
-    line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
+    where = location_of(op)
+    line = f"line {where.line}" if where is not None else "no line"
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)

@@ -107,7 +107,7 @@ def bandwidth(launch: Launch) -> Bandwidth:
     return Bandwidth(nbytes, nbytes / seconds, "HBM" if hbm >= l2 else "L2", max(hbm, l2) / seconds)
 
 
-def _rate(launch: Launch) -> str:
+def rate_text(launch: Launch) -> str:
     """Returns the achieved rate of a launch as text: operations per second of the Cube cores if the launch has any, otherwise
     bytes per second in GM; empty if there are neither.
 
@@ -117,7 +117,7 @@ def _rate(launch: Launch) -> str:
     work = products(launch)
     if not work:
         found = bandwidth(launch)
-        said = f"   {found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
+        said = f"{found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
         return said if found.nbytes else ""
     seconds = launch.time_us * 1e-6
     rates = []
@@ -129,7 +129,7 @@ def _rate(launch: Launch) -> str:
             rates.append(f"{useful:.1f} {unit}{padded}")
     share = sum(work[kind].useful / launch.chip.peak_flops(kind) for kind in work) / seconds
     kinds = [kind if kind == "hf32" else dtype(kind) for kind in work]
-    return f"   {' and '.join(rates)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
+    return f"{' and '.join(rates)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
 
 
 def _element(kind: str) -> str:
@@ -154,7 +154,9 @@ def summary(launch: Launch, name: str) -> str:
     lines = [f"{head:<48}  {chip.name}, {launch.l2_state} L2, modelled"]
     timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
-    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{_rate(launch)}; bound by {launch.bound_by}")
+    rate = rate_text(launch)
+    said = f"{f'   {rate}' if rate else ''}; bound by {launch.bound_by}"
+    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{said}")
     lines.append(f"  of which  {launch.split}")
     running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
     for core in CORES:

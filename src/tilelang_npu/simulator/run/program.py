@@ -464,8 +464,8 @@ class Program:
                             help="leave out the schedule, or do not observe numbers")
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
-            with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
-                run_batches(self, self.batched, plan, bound, most_ops, jobs)
+            with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name},", blocks, "blocks") as step:
+                run_batches(self, self.batched, plan, bound, most_ops, jobs, step)
             return RecordedLaunch(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):

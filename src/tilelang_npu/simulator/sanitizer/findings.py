@@ -80,7 +80,7 @@ def brief(hazard: Hazard) -> str:
 
 
 def _place(site: Site) -> str:
-    return f"{f'line {site.location.line}' if site.location is not None else site.op} ({site.pipe})"
+    return f"{site.location.line_with_calls if site.location is not None else site.op} ({site.pipe})"
 
 
 def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[Finding]:

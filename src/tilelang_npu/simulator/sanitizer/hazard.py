@@ -71,7 +71,7 @@ class Site(NamedTuple):
         """Returns the columns of the op's row in a report: the verb, the source line, its text, and the pipe and core."""
         text = self.location.source().strip() if self.location is not None else ""
         shown = text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
-        where = self.location.shown_line if self.location is not None else self.op
+        where = f"{self.location.shown_line}{self.location.calls}" if self.location is not None else self.op
         return verb, where, shown or self.op, f"{self.pipe} of {self.core}, iteration {self.iteration}"
 
 
