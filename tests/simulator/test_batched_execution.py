@@ -221,6 +221,15 @@ def handed_on(kind: str) -> Any:
     return compiled(handed_on)
 
 
+def test_the_plan_has_the_bytes_that_all_blocks_write(rng: np.random.Generator) -> None:
+    x, w = numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32")
+    kernel = normed(64, 64, "own")
+    assert batches(kernel, [x, w, np.zeros_like(x)], 8) is not None
+    tile, row = 8 * 64 * 4, 64 * 4
+    # each block writes W, and five tiles: it loads x, broadcasts W, takes exp, adds and stores; block 2 adds 1 in its two parts
+    assert kernel.program._planned[1].written == 8 * (row + 5 * tile) + 2 * tile
+
+
 @pytest.mark.parametrize("kind", ["same", "add", "next"])
 def test_blocks_that_meet_keep_their_order(kind: str, rng: np.random.Generator) -> None:
     assert batches(handed_on(kind), [numbers(rng, (64, 64), "float32"), np.zeros((72, 64), np.float32)], 8) is None

@@ -175,3 +175,23 @@ def test_rows_over_padded_columns_leave_the_padding_below_them() -> None:
             T.copy(c, C)
 
     assert products(launched(main))["f16"] == Products(done=2 * 64**3, useful=2 * 64 * (48 * 16 + 64 * 48))
+
+
+def test_a_result_that_is_part_of_an_operand_is_useful() -> None:
+    """The first product takes the place of the padding: of the 64 rows that are loaded, 32 are in the tensor."""
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 64), "float16")
+            b = T.alloc_L1((64, 64), "float16")
+            c = T.alloc_L0C((32, 64), "float32")
+            d = T.alloc_L0C((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B[0, 0], b)
+            T.gemm_v0(a[0:32, :], a, c, init=True)
+            T.copy(c, b[32:64, :])
+            T.gemm_v0(a, b, d, init=True)
+            T.copy(d, C)
+
+    assert products(launched(main))["f16"] == Products(
+        done=2 * (32 * 64 * 64 + 64 * 64 * 64), useful=2 * (32 * 64 * 64 + 64 * 64 * 64))
