@@ -1,8 +1,7 @@
 """One core, one tile after the other
 
-Tiles of both inputs are loaded to UB, `T.Parallel` states the computation for each element, and the compiler turns it into
-vector instructions: one for the product, and two more for the chain. The kernel uses one core, and each pipe waits for the
-previous one.
+Tiles of both inputs are loaded to UB, `T.Parallel` states the computation for each element, and the compiler turns it
+into vector instructions: one for the product, and two more for the chain. The kernel uses one core.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Full tiles, double-buffered
 
-As in the reduction, the loop runs over tiles that are full on every core, so that the next loads overlap with the current
-product and the previous store; the remainder is one short tile on each core. The work of V is now hidden, so that the chain
-takes as long as the product.
+As in the reduction, the loop runs over tiles that are full on every core, so that the next loads overlap with the
+current product and the previous store; the remainder is one short tile on each core. The work of V is hidden, so that
+the chain takes as long as the product.
 
 The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
 `T.Pipelined` states the pipelining in the source and sets the number of slots.

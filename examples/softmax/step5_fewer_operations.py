@@ -1,11 +1,11 @@
 """Fewer vector operations
 
-In float16 V has no more gaps, so only less vector work makes the kernel faster. `compile --annotate` shows the cycles of
-each instruction. A division takes more than three times as long as a product, so for each row the reciprocal of its sum is
-computed once, and the row is multiplied by it. The maximum of a row is the same in float16 as in float32, and takes half as
-many vectors.
+In float16 V has no more gaps, so only less vector work makes the kernel faster. `compile --annotate` shows the cycles
+of each instruction. A division takes four times as long as a product, so for each row the reciprocal of its sum is
+computed once, and the row is multiplied by it. The maximum of a row is the same in float16 as in float32, and takes
+half as many vectors.
 
-Insight: a division costs as much as three products, and a maximum is exact in float16. `compile --annotate` shows the
+Insight: a division costs as much as four products, and a maximum is exact in float16. `compile --annotate` shows the
 cycles, but does not derive such identities.
 """
 
