@@ -125,6 +125,26 @@ def test_short_loops_in_short_loops_are_counted() -> None:
     assert (arrays[1] == 15 + 14).all()
 
 
+@pytest.mark.parametrize(("outer", "inner", "checked"), [(1, 16, False), (1, 17, True), (4, 4, False), (4, 5, True)])
+def test_loop_nests_of_up_to_16_iterations_run_without_checks(outer: int, inner: int, checked: bool) -> None:
+    """The nest runs twice: a check before its second run would find too many ops."""
+    @T.prim_func
+    def main(B: T.Tensor((32,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            for _ in T.serial(2):
+                for i in T.serial(outer):
+                    for j in T.serial(inner):
+                        B[i * inner + j] = i + j + 1
+
+    kernel, result = compiled(main), np.zeros(32, np.int32)
+    if checked:
+        with pytest.raises(TileError, match="S306"):
+            kernel.program.run([result], blocks=1, most_ops=2)
+    else:
+        kernel.program.run([result], blocks=1, most_ops=2)
+        assert np.count_nonzero(result) == 16
+
+
 @pytest.mark.parametrize("make", [by_data, while_])
 def test_loops_that_data_or_conditions_end_have_the_limit(make: Any) -> None:
     kernel = compiled(make())
