@@ -33,7 +33,8 @@ def test_a_tile_that_is_too_small(gemm: Any) -> None:
     name, _, value = best.text.split()[0].partition("=")
     assert best.after == gemm(512, 512, 1024, **{name: int(value)}).trace().time_us < best.before
     assert best.before == gemm(512, 512, 1024).trace().time_us
-    assert str(page).splitlines()[2:7] == ["time", f"  {page.time}", "", "edits that win most, tried", f"  {best}"]
+    (rate,) = page.rates
+    assert str(page).splitlines()[2:8] == ["time", f"  {page.time}", f"  {rate}", "", "edits that win most, tried", f"  {best}"]
     assert not best.changes, "the call passes the number by a partial function"
     assert page.time.startswith(f"{best.before:.1f} us +- ")
     assert [one.after for one in page.tried] == sorted(one.after for one in page.tried) and len(page.tried) <= 3

@@ -34,8 +34,10 @@ def test_buffers_and_hand_overs_of_both_cores() -> None:
     assert flags and "flags between the cores" in made.sections["waits"][0]
     launch = kernel.last_launch
     time = f"{launch.time_us:.1f} us +- {100 * launch.error:.0f} %: {launch.split}"
+    (rate,) = made.rates
+    assert rate in launch.summary()
     none = f"edits that win most, tried\n  {made.trial_note}"
-    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\ntime\n  {time}\n\n{none}\n\nbuffers\n")
+    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\ntime\n  {time}\n  {rate}\n\n{none}\n\nbuffers\n")
     assert re.fullmatch(r"none of \d+ edits that were tried saves 1%", made.trial_note)
 
 
