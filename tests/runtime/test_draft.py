@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -81,3 +83,49 @@ def test_time_is_up_in_a_thread_and_without_an_alarm(monkeypatch: pytest.MonkeyP
         assert [*pool.map(short, range(2))] == ["in time"] * 2
     monkeypatch.delattr(signal, "SIGALRM", raising=False)  # as on Windows
     assert limited(0.05) == "TimeoutError: longer than 0.05 s"
+
+
+PROFILED = """
+import sys, threading, time
+from tilelang_npu.runtime.kernel.draft import time_limit
+
+def limited(seconds):
+    try:
+        with time_limit(seconds):
+            time.sleep(0.05)
+    except TimeoutError:
+        pass
+
+for seconds in (60.0, 0.01):  # in time, and not
+    thread = threading.Thread(target=limited, args=(seconds,))
+    thread.start()
+    thread.join()
+
+def called():
+    return sum(range(3))
+
+sys.setprofile(lambda *_: None)
+print([called() for _ in range(3)])
+"""
+
+
+def test_code_can_be_profiled_after_a_limit_in_a_thread() -> None:
+    """CPython 3.11 hangs in a profiled function if an exception for a thread was set to none."""
+    done = subprocess.run([sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[3, 3, 3]\n"
+
+
+def test_an_exception_that_comes_too_late_hits_nothing_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is up while the body ends: each limit either raises or does not, and nothing is raised after it."""
+    monkeypatch.delattr(signal, "SIGALRM", raising=False)
+    outcomes = []
+    for _ in range(200):
+        try:
+            with time_limit(0.001):
+                time.sleep(0.001)
+        except TimeoutError:
+            outcomes.append("time is up")
+        else:
+            outcomes.append("in time")
+        time.sleep(0.0005)
+    assert len(outcomes) == 200

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -186,33 +187,50 @@ def _alarm_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+_UNTIL_RAISED = 100
+"""The number of calls during which an exception that another thread has set is raised; the first one or two suffice."""
+
+
 class _TimeIsUp(TimeoutError):
     """Raised in a thread by another thread, which can pass a class but no message."""
 
 
 @contextmanager
 def _exception_after(seconds: float) -> Iterator[None]:
-    """Raises a TimeoutError in the calling thread, by a timer in another thread."""
+    """Raises a TimeoutError in the calling thread, by a timer in another thread.
+
+    An exception that is set is not taken back: CPython would then check for it for ever, and hang where code is traced or
+    profiled.
+    """
     set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    thread, lock, ended = ctypes.c_ulong(threading.get_ident()), threading.Lock(), False
+    thread, lock, ended, fired = ctypes.c_ulong(threading.get_ident()), threading.Lock(), False, False
 
     def interrupt() -> None:
+        nonlocal fired
         with lock:
             if not ended:
+                fired = True
                 set_exception(thread, ctypes.py_object(_TimeIsUp))
 
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
+    raised = False
     try:
-        yield
+        try:
+            yield
+        except _TimeIsUp:
+            raised = True
+            raise
+        finally:
+            with lock:
+                ended = True
+            timer.cancel()
+            if fired and not raised:
+                for _ in range(_UNTIL_RAISED):  # one that was set and not raised yet would hit what follows
+                    time.sleep(0)
     except _TimeIsUp:
         raise TimeoutError(_too_long(seconds)) from None
-    finally:
-        with lock:
-            ended = True
-        timer.cancel()
-        set_exception(thread, None)  # one that was set and not raised yet would hit what follows
 
 
 def _too_long(seconds: float) -> str:
