@@ -50,17 +50,21 @@ def cast_to_fp8(tokens, hidden):
 SHAPES = [(50, 7 * GROUP), (3, 5 * GROUP), (1, GROUP)]
 
 
-def expected(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def inputs(tokens: int, hidden: int) -> tuple[NDArray[Any], ...]:
+    x = np.random.default_rng(0).standard_normal((tokens, hidden)).astype(np.float16)
+    return x, np.zeros(x.shape, ml_dtypes.float8_e4m3fn), np.zeros((tokens, hidden // GROUP), np.float32)
+
+
+def expected(x: NDArray[Any], *_: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     parts = x.astype(np.float32).reshape(len(x), -1, GROUP)
     scales = np.maximum(abs(parts).max(axis=2), np.float32(LEAST)) * np.float32(1 / LARGEST)
     return (parts / scales[:, :, None]).astype(ml_dtypes.float8_e4m3fn).reshape(x.shape), scales
 
 
 if __name__ == "__main__":
-    for tokens, hidden in SHAPES:
-        x = np.random.default_rng(0).standard_normal((tokens, hidden)).astype(np.float16)
-        y, scales = np.zeros(x.shape, ml_dtypes.float8_e4m3fn), np.zeros((tokens, hidden // GROUP), np.float32)
-        cast_to_fp8(tokens, hidden)(x, y, scales)
-        np.testing.assert_array_equal(y, expected(x)[0])
-        np.testing.assert_array_equal(scales, expected(x)[1])
+    for shape in SHAPES:
+        x, y, scales = inputs(*shape)
+        cast_to_fp8(*shape)(x, y, scales)
+        for out, right in zip((y, scales), expected(x), strict=True):
+            np.testing.assert_array_equal(out, right)
     print("PASS")

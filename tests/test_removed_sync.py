@@ -47,7 +47,7 @@ number and purpose. The list is exact: if the compiler's analysis improves, the 
 
 def _idle(run: Run) -> list[str]:
     found = removed(run.text, [Call(run.before, run.launch.blocks)])
-    assert found.there > 3
+    assert found.there >= 3
     return found.idle
 
 

@@ -34,7 +34,12 @@ from tilelang_npu.transforms.tile.assign_cores import AssignCores
 from tilelang_npu.transforms.tile.collapse_copies import MergeCopiedBuffers
 from tilelang_npu.transforms.tile.drop_dead_stores import EraseOverwrittenStore
 from tilelang_npu.transforms.tile.drop_unread_scratch import EraseUnreadScratch
-from tilelang_npu.transforms.tile.expand_composites import ExpandAbsoluteReduction, ExpandComposite, ExpandTensorCopy
+from tilelang_npu.transforms.tile.expand_composites import (
+    ExpandAbsoluteReduction,
+    ExpandComposite,
+    ExpandTensorCopy,
+    ExpandTensorTransfer,
+)
 from tilelang_npu.transforms.tile.fold_accumulator_clear import EraseDeadClear, FoldClearIntoInit, ReplaceClearByZeroProduct
 from tilelang_npu.transforms.tile.fuse_fixpipe import FuseStepsIntoProductStore
 from tilelang_npu.transforms.tile.legalise_types import (
@@ -112,6 +117,10 @@ RELU = alloc(u="shared<32x32xf32>") + elementwise("relu", ["c"], [P], "u", "shar
 STORE_U = copy("u", "shared<32x32xf32>", "C", "gm<32x32xf32>")
 
 
+def transfer(name: str, source: str, source_type: str, target: str, target_type: str) -> str:
+    return f'tile.call "{name}" ins(%{source}, %i : {source_type}, index) outs(%{target} : {target_type})\n'
+
+
 def loop(body: str, last: str = "c4", results: str = "") -> str:
     return f"{results}scf.for %k = %c0 to %{last} step %c1 {{\n{body}}}\n"
 
@@ -140,6 +149,7 @@ MADE: dict[type[RewritePattern], Callable[[ModuleOp], RewritePattern]] = {
     SplitConvertingStore: SplitConvertingStore,
     ExpandTensorFill: lambda module: ExpandTensorFill(by_hand=False),
     ExpandTensorCopy: lambda module: ExpandTensorCopy(by_hand=False),
+    ExpandTensorTransfer: lambda module: ExpandTensorTransfer(by_hand=False),
     **{kind: lambda module, kind=kind: kind() for kind in (  # type: ignore[misc]
         ExpandComposite, ExpandAbsoluteReduction, ExpandScalarStorageFill, ShiftUnsignedAsSigned, WidenElementwise,
         WidenRounding, WidenReduction, MergeEqualOperations, EraseLoopThatNeverRuns, EraseUnusedOperation)},
@@ -190,6 +200,8 @@ REWRITTEN: list[tuple[type[RewritePattern], str, list[str]]] = [
       "tile.copy %Y_fill to %0"]),
     (ExpandTensorCopy, copy("X", G, "Y", G),
      ['%X_to_Y = tile.alloc "X_to_Y"', "tile.copy %X to %X_to_Y", "tile.copy %X_to_Y to %Y"]),
+    (ExpandTensorTransfer, transfer("shmem_put_nbi", "X", G, "Y", G),
+     ['%X_to_Y = tile.alloc "X_to_Y"', "tile.copy %X to %X_to_Y", 'tile.call "shmem_ub_put_nbi" ins(%X_to_Y, %i']),
     (ExpandScalarStorageFill, alloc(s="local<4xf32>") + fill("one", "f32", "s", "local<4xf32>"),
      ["%0 = arith.constant 4", "%1 = arith.constant 0", "%2 = arith.constant 1",
       "scf.for %3 = %1 to %0 step %2 {", "memref.store %one, %s[%3]"]),
@@ -262,6 +274,7 @@ LEFT: list[tuple[type[RewritePattern], str, str]] = [
     (ExpandTensorFill, "a buffer in UB", alloc(x=UB) + fill("zero", "f32", "x", UB)),
     (ExpandTensorCopy, "a load", alloc(x=UB) + copy("X", G, "x", UB)),
     (ExpandTensorCopy, "a store", alloc(x=UB) + copy("x", UB, "Y", G)),
+    (ExpandTensorTransfer, "from UB", alloc(x=UB) + transfer("shmem_ub_put_nbi", "x", UB, "Y", G)),
     (ExpandScalarStorageFill, "a buffer in UB", alloc(x=UB) + fill("zero", "f32", "x", UB)),
     (ShiftUnsignedAsSigned, "signed elements", alloc(x=S8) + "%t = arith.trunci %n : i32 to i16\n" + elementwise(
         "bitwise_rshift", ["x", "t"], [S8, "i16"], "x", S8)),

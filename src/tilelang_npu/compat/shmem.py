@@ -15,9 +15,10 @@ import math
 import threading
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.symmetric_heap import MAX_TEAMS, TIMEOUT, SymmetricHeap, join, part_of, peer_to_read, peer_to_write, pod_path
@@ -184,7 +185,7 @@ def pe_count() -> int:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 
-def _allocated(what: str, nbytes: int, align: int = _ALIGN) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _allocated(what: str, nbytes: int, align: int = _ALIGN) -> NDArray[np.uint8]:
     return _joined(what)[0].allocate(nbytes, align)
 
 
@@ -269,7 +270,7 @@ def aclshmem_ptr(ptr: int, peer: int) -> int:
     return memory.start + peer * memory.part + offset
 
 
-def _bytes_at(address: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _bytes_at(address: int, size: int) -> NDArray[np.uint8]:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 

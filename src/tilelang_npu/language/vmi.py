@@ -164,7 +164,7 @@ def _constant(builder: Builder, element: DType, lanes: int, value: float) -> SSA
     return _constants(builder, kind, [float(value) if element.is_float else int(value)])
 
 
-def _constants(builder: Builder, kind: Any, items: Sequence[Any]) -> SSAValue:
+def _constants(builder: Builder, kind: Any, items: Sequence[int] | Sequence[float]) -> SSAValue:
     return builder.discardable(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, items), kind)).results[0]
 
 

@@ -3,14 +3,14 @@
 // the branch reads of its slot, and the store of the slot for the load. The store behind the loop needs no event.
 // CHECK-LABEL: func.func @two_follow
 // CHECK:          scf.if
-// CHECK-NEXT:       hivm.hir.vexp
+// CHECK:            hivm.hir.vexp
 // CHECK-NEXT:     }
 // CHECK-NOT:    set_flag[<PIPE_V>, <PIPE_MTE3>
 // CHECK:        return
 // Where only one iteration follows, no load of the slot and no store may follow the branch.
 // CHECK-LABEL: func.func @one_follows
 // CHECK:        set_flag[<PIPE_V>, <PIPE_MTE3>, [[ID:.*]]]
-// CHECK-NEXT:   wait_flag[<PIPE_V>, <PIPE_MTE3>, [[ID]]]
+// CHECK:        wait_flag[<PIPE_V>, <PIPE_MTE3>, [[ID]]]
 // CHECK-NEXT:   hivm.hir.store ins(%u
 func.func @two_follow(%X: memref<64xf32, #hivm.address_space<gm>>, %Y: memref<64xf32, #hivm.address_space<gm>>, %Z: memref<64xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
   %c0 = arith.constant 0 : index

@@ -39,7 +39,7 @@ class LineBuffer:
         name: the name in the source.
         dtype: the element type, such as ``float16``.
         shape: the size of each axis as text: a number, or the name of a symbolic dimension.
-        memory: the memories of the buffer, such as ``UB``; ``GM`` for a tensor; empty if the compiler removed the buffer.
+        where: the memories of the buffer, such as ``UB``; ``GM`` for a tensor; empty if the compiler removed the buffer.
         nbytes: the bytes of the whole buffer; None if a size is only known at run time.
         slots: the number of slots of a multi-buffer; 1 for other buffers.
         reads: whether the line reads the buffer.
@@ -51,7 +51,7 @@ class LineBuffer:
     name: str
     dtype: str
     shape: tuple[str, ...]
-    memory: str
+    where: str
     nbytes: int | None
     slots: int = 1
     reads: bool = False
@@ -63,7 +63,7 @@ class LineBuffer:
         slots = f", {self.slots} slots" if self.slots > 1 else ""
         verbs = " and ".join([*["reads"] * self.reads, *["writes"] * self.writes])
         access = f"; {verbs}" + (f" {self.accessed:,} B" if self.accessed is not None else "") if verbs else ""
-        memory = f" in {self.memory}" if self.memory else " (removed by the compiler)"
+        memory = f" in {self.where}" if self.where else " (removed by the compiler)"
         return f"{self.name}: {self.dtype}[{', '.join(self.shape)}]{memory}{size}{slots}{access}"
 
 
@@ -130,7 +130,7 @@ def _times(launch: AnyLaunch | None) -> tuple[dict[_Line, tuple[float, Mapping[s
 def _joined(one: LineBuffer, other: LineBuffer) -> LineBuffer:
     """Returns a buffer with two accesses of one line."""
     known = [each.accessed for each in (one, other) if each.accessed is not None]
-    return LineBuffer(one.name, one.dtype, one.shape, one.memory, one.nbytes, one.slots, one.reads or other.reads,
+    return LineBuffer(one.name, one.dtype, one.shape, one.where, one.nbytes, one.slots, one.reads or other.reads,
                       one.writes or other.writes, max(known, default=None))
 
 
@@ -155,7 +155,7 @@ def _accesses(kernel: CompiledKernel) -> Iterator[tuple[Location, LineBuffer]]:
                 buffer = _buffer_of(kernel, root_of(effect.value), memories, planned)
                 if buffer is not None and (effect.reads or effect.writes):
                     single = effect.role == "scalar"
-                    yield place, LineBuffer(buffer.name, buffer.dtype, buffer.shape, buffer.memory, buffer.nbytes, buffer.slots,
+                    yield place, LineBuffer(buffer.name, buffer.dtype, buffer.shape, buffer.where, buffer.nbytes, buffer.slots,
                                             effect.reads, effect.writes, _bytes_of(effect.value, single=single))
 
 

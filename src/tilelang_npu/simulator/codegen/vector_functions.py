@@ -68,7 +68,7 @@ function are made once, and another shape or type of the same bits is the same r
 # --- values ------------------------------------------------------------------------------------------------------------------
 
 
-def _numpy(kind: Attribute) -> np.dtype[Any]:
+def _numpy(kind: Attribute) -> np.dtype[np.generic]:
     """The NumPy type of the elements of a type; the bits of signless integers are signed ones."""
     element = kind.element_type if isinstance(kind, (VectorType, MemRefType)) else kind
     if isinstance(element, IndexType):
@@ -167,14 +167,14 @@ def _reshaped(value: Array, axes: int, shape: tuple[int, ...]) -> Array:
     return value.reshape(value.shape[:value.ndim - axes] + shape)
 
 
-def _spread(value: Any, axes: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+def _spread(value: object, axes: int, shape: tuple[int, ...], kind: np.dtype[np.generic]) -> Array:
     found = np.asarray(value, kind)
     lead = found.shape[:found.ndim - axes]
     aligned = _reshaped(found, axes, (1,) * (len(shape) - axes) + found.shape[found.ndim - axes:])
     return np.broadcast_to(aligned, (*lead, *shape))
 
 
-def _bits(value: Array, kind: np.dtype[Any]) -> Array:
+def _bits(value: Array, kind: np.dtype[np.generic]) -> Array:
     return np.ascontiguousarray(value).view(kind)
 
 
@@ -234,7 +234,7 @@ def _fused(one: Array, other: Array, third: Array) -> Array:
     return wide.astype(one.dtype)
 
 
-_COMPUTE: dict[str, Callable[..., Any]] = {
+_COMPUTE: dict[str, Callable[..., object]] = {
     "arith.addf": _wide(np.add), "arith.subf": _wide(np.subtract), "arith.mulf": _wide(np.multiply),
     "arith.divf": _wide(np.divide), "arith.maximumf": _wide(np.maximum), "arith.minimumf": _wide(np.minimum),
     "arith.negf": np.negative, "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply,
@@ -255,7 +255,7 @@ _FOLDS: dict[str, Callable[..., Array]] = {
 _FLOAT_ORDERS = {1: np.equal, 2: np.greater, 3: np.greater_equal, 4: np.less, 5: np.less_equal, 13: np.not_equal}
 _WHOLE_ORDERS = {0: np.equal, 1: np.not_equal, 2: np.less, 3: np.less_equal, 4: np.greater, 5: np.greater_equal,
                  6: _unsigned(np.less), 7: _unsigned(np.less_equal), 8: _unsigned(np.greater), 9: _unsigned(np.greater_equal)}
-_ON_INDEX: dict[str, Callable[..., Any]] = {
+_ON_INDEX: dict[str, Callable[..., object]] = {
     "arith.addi": operator.add, "arith.subi": operator.sub, "arith.muli": operator.mul, "arith.maxsi": max, "arith.minsi": min,
     "arith.divsi": lambda a, b: math.trunc(a / b), "arith.floordivsi": operator.floordiv, "arith.divui": operator.floordiv,
     "arith.ceildivsi": lambda a, b: -(-a // b), "arith.ceildivui": lambda a, b: -(-a // b),
@@ -672,7 +672,7 @@ _WRITERS: dict[str, Callable[[_Writer, Any], None]] = {
 
 def _quiet(run: Callable[..., None]) -> Callable[..., None]:
     """Overflow and NaN in lanes are no warnings, as on the chip."""
-    def call(*given: Any) -> None:
+    def call(*given: object) -> None:
         with np.errstate(all="ignore"):
             run(*given)
 
