@@ -18,15 +18,16 @@ __all__ = ["TITLES", "Code"]
 
 Code = Literal[
     "S201", "S202", "S203", "S211", "S212", "S213", "S214", "S221", "S222", "S223", "S224", "S301", "S302", "S303", "S304",
-    "S305", "S306", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112", "T113", "T114", "T120", "T121",
-    "T122", "T130", "T131", "T132", "T140", "T141", "T142", "T143", "T144", "T145", "T146", "T147", "T148", "T149", "T150",
-    "T151", "T160", "T161", "T162", "T163", "T164", "T190", "T191", "T192", "T201", "T202", "T203", "T204", "T205", "T206",
-    "T210", "T221", "T230", "T231", "T232", "T234", "T241", "T245", "T246", "T247", "T248", "T251", "T260", "T290", "T291",
-    "T292", "T293", "T294", "T295", "T401", "T402", "T403", "T404", "T405", "T406", "T407", "T410", "T411", "T412", "T413",
-    "T414", "T415", "T416", "T417", "T418", "T419", "T420", "T421", "T422", "T424", "T501", "T502", "T503", "T504", "T505",
-    "T506", "T507", "T508", "T509", "T510", "T511", "T512", "T513", "T601", "T602", "T603", "T701", "T702", "T703", "T704",
-    "T705", "T706", "T707", "T708", "T709", "T710", "T711", "T712", "T713", "T720", "T721", "T730", "T731", "T732", "T733",
-    "T734", "T735", "T736", "T801", "T803", "T805", "T806", "T807", "T808", "T809", "T810", "T820", "T821", "T822",
+    "S305", "S306", "S307", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112", "T113", "T114", "T120",
+    "T121", "T122", "T123", "T130", "T131", "T132", "T140", "T141", "T142", "T143", "T144", "T145", "T146", "T147", "T148",
+    "T149", "T150", "T151", "T160", "T161", "T162", "T163", "T164", "T190", "T191", "T192", "T201", "T202", "T203", "T204",
+    "T205", "T206", "T210", "T221", "T230", "T231", "T232", "T234", "T241", "T245", "T246", "T247", "T248", "T251", "T260",
+    "T290", "T291", "T292", "T293", "T294", "T295", "T401", "T402", "T403", "T404", "T405", "T406", "T407", "T410", "T411",
+    "T412", "T413", "T414", "T415", "T416", "T417", "T418", "T419", "T420", "T421", "T422", "T424", "T501", "T502", "T503",
+    "T504", "T505", "T506", "T507", "T508", "T509", "T510", "T511", "T512", "T513", "T601", "T602", "T603", "T701", "T702",
+    "T703", "T704", "T705", "T706", "T707", "T708", "T709", "T710", "T711", "T712", "T713", "T720", "T721", "T730", "T731",
+    "T732", "T733", "T734", "T735", "T736", "T801", "T803", "T805", "T806", "T807", "T808", "T809", "T810", "T820", "T821",
+    "T822",
 ]
 """A code; the type checker knows all of them, so that an error cannot be raised with a code that has no title and no page."""
 
@@ -48,6 +49,7 @@ TITLES: Mapping[Code, str] = {
     "S304": "more blocks than cores wait for each other",
     "S305": "a loop whose state does not change",
     "S306": "a core issues ops without end",
+    "S307": "a product or a copy that waits for unit flags of L0C for ever",
     "S401": "an op makes NaN from operands that are no NaN (watched with --numbers)",
     "S402": "an op makes an infinity from finite operands (watched with --numbers)",
     "S403": "a conversion changes values (watched with --numbers)",
@@ -62,6 +64,7 @@ TITLES: Mapping[Code, str] = {
     "T120": "matrices of a product whose sizes do not fit",
     "T121": "no product of these element types",
     "T122": "a matrix of a product in the wrong memory",
+    "T123": "a product of more or less than was loaded to L0",
     "T130": "an index outside of its buffer",
     "T131": "source and destination of a copy that do not fit",
     "T132": "an atomic addition between two global tensors, or two buffers on the chip",
