@@ -64,6 +64,42 @@ def test_unit_flags_order_what_events_order(slots: int, hand: bool, operands: tu
     assert "<PIPE_FIX>, <PIPE_M>" not in kernel.mlir()
 
 
+def in_parts(last: int) -> Any:
+    """A sum of four products into one accumulator in a loop, of which the product ``last`` passes the blocks on."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 64), "float16"), B: T.Tensor((64, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_L1((32, 64), "float16")
+            b = T.alloc_L1((64, 32), "float16")
+            left = T.alloc_L0A((32, 16), "float16")
+            right = T.alloc_L0B((16, 32), "float16")
+            acc = T.alloc_L0C((32, 32), "float32")
+            with T.Scope("C"):
+                T.copy(A, a)
+                T.copy(B, b)
+                for k in T.serial(4):
+                    T.copy(a[0, k * 16], left)
+                    T.copy(b[k * 16, 0], right)
+                    T.mma(left, right, acc, init=(k == 0), unit_flag=T.if_then_else(k == last, 3, 2))
+                T.copy(acc, C, unit_flag=3)
+
+    return tilelang.compile(main, out_idx=[2], target="ascendc",
+                            pass_configs={"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True})
+
+
+def test_a_unit_flag_that_depends_on_the_iteration(rng: np.random.Generator) -> None:
+    a, b = rng.integers(-4, 5, (32, 64)).astype(np.float16), rng.integers(-4, 5, (64, 32)).astype(np.float16)
+    kernel = in_parts(3)
+    for run in (kernel, kernel.interpret):
+        np.testing.assert_array_equal(run(a, b), a.astype(np.float32) @ b.astype(np.float32))
+    assert not kernel.last_launch.hazards
+    assert "PIPE_FIX>, <EVENT" not in kernel.mlir()
+    for last, message in ((1, "the product waits for ever"), (4, "the copy out of L0C waits for ever")):
+        with pytest.raises(TileError, match=message) as caught:
+            in_parts(last)(a, b)
+        assert caught.value.code == "S307"
+
+
 def test_without_flags_the_sanitizer_reports_the_races(operands: tuple[Any, Any]) -> None:
     kernel = alternating(2, None, hand=True)
     kernel(*operands)

@@ -9,7 +9,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.cube_moves import require_memory
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
-from tilelang_npu.language.unit_flag_argument import unit_flag_mode
+from tilelang_npu.language.unit_flag_argument import passes_on, unit_flag_mode
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.active_trace import TracedValue
@@ -172,7 +172,7 @@ def gemm_v0_fixp(A: Tile, B: Tile, C: Tile, dst: Tile, k_actual: Number | None =
         builder.tile_op(tile.CopyOp(slot.ssa(builder), target.ssa(builder), unit_flag="ENABLED_WITH_UPDATE"), what)
 
 
-def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None = None, unit_flag: int | None = None,
+def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None = None, unit_flag: Number | None = None,
         k_actual: Number | None = None) -> None:
     """Add the matrix product of ``A`` in L0A and ``B`` in L0B to ``C`` in L0C, or write it to ``C`` if ``init`` is true
     (ascendc).
@@ -190,7 +190,8 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None
             with ``T.copy(..., real_n=n_actual)``. The number need not be constant.
         unit_flag: how the product passes blocks of ``C`` to the ``T.copy`` with a unit flag that stores them, without an event
             between the two: ``0b10`` keeps the blocks for the next product, ``0b11`` passes them on. Either way, the product
-            waits until the store before it has given them back. 0 or None for no unit flags.
+            waits until the store before it has given them back. ``T.if_then_else(last, 0b11, 0b10)`` is possible. 0 or None for
+            no unit flags.
         k_actual: how many elements along k are multiplied. ``A`` and ``B`` must have been loaded with ``T.copy(...,
             real_k=k_actual)``. The number need not be constant.
 
@@ -206,7 +207,9 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None
             raise TileError(f"{what}: {role} {memory.describe()} is not in {name}", code="T122",
                             help=f"allocate it with T.alloc_{name} and load it from L1; T.gemm_v0 takes matrices in L1")
     size = None if n_actual is None and k_actual is None else _sizes(what, A, C, k_actual, n_actual, transpose_a=False)
-    _product(what, A, B, C, size, init, transpose_a=False, transpose_b=False, unit_flag=unit_flag_mode(what, unit_flag))
+    passes = passes_on(what, unit_flag)
+    mode = "ENABLED_WITHOUT_UPDATE" if passes is not None else unit_flag_mode(what, unit_flag)
+    _product(what, A, B, C, size, init, transpose_a=False, transpose_b=False, unit_flag=mode, passes=passes)
 
 
 class GemmWarpPolicy:
@@ -260,7 +263,7 @@ def _cut_columns(what: str, memory: Addressable, columns: Extent) -> Addressable
 
 
 def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool,
-             unit_flag: str | None = None) -> None:
+             unit_flag: str | None = None, passes: object = None) -> None:
     builder = Builder.running(what)
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
@@ -280,7 +283,8 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
                         help="init must be True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
-                                transpose_a=transpose_a, transpose_b=transpose_b, unit_flag=unit_flag), what)
+                                transpose_a=transpose_a, transpose_b=transpose_b, unit_flag=unit_flag,
+                                passes=None if passes is None else arithmetic.truth(builder, passes).ssa(builder)), what)
 
 
 def _matrix(what: str, role: str, value: object) -> Addressable:

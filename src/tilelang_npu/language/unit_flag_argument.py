@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.traced.scalars import Expr
 
 _MODES = {0: None, 0b10: "ENABLED_WITHOUT_UPDATE", 0b11: "ENABLED_WITH_UPDATE"}
+
+
+def passes_on(what: str, unit_flag: object) -> object:
+    """Returns the condition that a unit flag that only run time knows is ``0b11``; None for any other argument.
+
+    Raises:
+        TileError: T145, the number may be another one than ``0b10`` and ``0b11``.
+    """
+    if not isinstance(unit_flag, Expr) or unit_flag.constant is not None:
+        return None
+    if unit_flag.kind.is_float or unit_flag.kind.is_bool or unit_flag.bounds.low < 0b10 or unit_flag.bounds.high > 0b11:
+        raise TileError(f"{what}: unit_flag is {unit_flag}, which may be another number than 0b10 and 0b11", code="T145",
+                        help="write T.if_then_else(last, 0b11, 0b10)")
+    return unit_flag == 0b11
 
 
 def unit_flag_mode(what: str, unit_flag: object) -> str | None:
@@ -25,4 +40,4 @@ def unit_flag_mode(what: str, unit_flag: object) -> str | None:
     return _MODES[unit_flag]
 
 
-__all__ = ["unit_flag_mode"]
+__all__ = ["passes_on", "unit_flag_mode"]

@@ -5,8 +5,10 @@
 // CHECK:      hivm.hir.custom {{.*}} "load_l0b" ins(%{{.*}} : memref<?x2x16x16xf16
 // CHECK:      hivm.hir.custom {{.*}}unit_flag_mode = [#hivm.unit_flag<ENABLED_WITHOUT_UPDATE>]} "mma"
 // CHECK:      hivm.hir.custom {{.*}}unit_flag_mode = [#hivm.unit_flag<ENABLED_WITH_UPDATE>]} "mma"
+// CHECK:      %[[FLAG:.*]] = arith.select %{{.*}}, %c3, %c2 : index
+// CHECK:      unit_flag_mode = [#hivm.unit_flag<ENABLED_WITHOUT_UPDATE>, #hivm.unit_flag<ENABLED_WITH_UPDATE>]} "mma" ins({{.*}}, %[[FLAG]] :
 // CHECK:      hivm.hir.fixpipe {{.*}}memref<?x2x16x16xf32{{.*}}unit_flag_mode([#hivm.unit_flag<ENABLED_WITH_UPDATE>])
-func.func @k(%C: memref<32x64xf32, #hivm.address_space<gm>>, %n: index) {
+func.func @k(%C: memref<32x64xf32, #hivm.address_space<gm>>, %n: index, %last: i1) {
   %c1 = arith.constant 1 : index
   %yes = arith.constant true
   %no = arith.constant false
@@ -23,6 +25,7 @@ func.func @k(%C: memref<32x64xf32, #hivm.address_space<gm>>, %n: index) {
     tile.copy %bn to %yn : memref<32x?xf16, strided<[64, 1]>, #hivm.address_space<cbuf>> to memref<32x?xf16, strided<[64, 1]>, #hivm.address_space<cb>>
     tile.gemm %x, %yn into %cn init %yes unit_flag #hivm.unit_flag<ENABLED_WITHOUT_UPDATE> : memref<32x32xf16, #hivm.address_space<ca>>, memref<32x?xf16, strided<[64, 1]>, #hivm.address_space<cb>> into memref<32x?xf32, strided<[64, 1]>, #hivm.address_space<cc>>
     tile.gemm %x, %yn into %cn init %no unit_flag #hivm.unit_flag<ENABLED_WITH_UPDATE> : memref<32x32xf16, #hivm.address_space<ca>>, memref<32x?xf16, strided<[64, 1]>, #hivm.address_space<cb>> into memref<32x?xf32, strided<[64, 1]>, #hivm.address_space<cc>>
+    tile.gemm %x, %yn into %cn init %no unit_flag #hivm.unit_flag<ENABLED_WITHOUT_UPDATE> passes %last : memref<32x32xf16, #hivm.address_space<ca>>, memref<32x?xf16, strided<[64, 1]>, #hivm.address_space<cb>> into memref<32x?xf32, strided<[64, 1]>, #hivm.address_space<cc>>
     tile.copy %cn to %Cn unit_flag #hivm.unit_flag<ENABLED_WITH_UPDATE> : memref<32x?xf32, strided<[64, 1]>, #hivm.address_space<cc>> to memref<32x?xf32, strided<[64, 1]>, #hivm.address_space<gm>>
   }
   return

@@ -116,9 +116,9 @@ def unit_flags(op: FixpipeOp) -> None:
         fail(f"Invalid value for unit-flag group-id: {group.value.data}")
 
 
-UnitFlagUse = Literal["", "keep", "pass", "maybe"]
-"""How an op uses unit flags: not at all; it waits for blocks of L0C, and keeps them or passes them on to the other pipe; or
-only run time knows."""
+UnitFlagUse = Literal["", "keep", "pass", "either", "maybe"]
+"""How an op uses unit flags: not at all; it waits for blocks of L0C, and keeps them, or passes them on to the other pipe, or an
+operand says which; or conditions decide whether it uses them."""
 _USES: Mapping[str, UnitFlagUse] = {"ENABLED_WITHOUT_UPDATE": "keep", "ENABLED_WITH_UPDATE": "pass"}
 
 
@@ -129,6 +129,8 @@ def unit_flag_use(op: Operation) -> UnitFlagUse:
     uses = {_USES.get(name, "") for name in names}
     if uses <= {""}:
         return ""
+    if "unit_flag_mode" in op.attributes and uses == {"keep", "pass"}:
+        return "either"
     conditional = len(names) > 1 or bool(getattr(op, "unit_flag_cond", ()))
     return "maybe" if conditional else next(iter(uses))
 

@@ -111,7 +111,7 @@ class GemmOp(EffectsOp):
 
     A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``. With
     ``unit_flag``, the product waits for each block of C until the copy that takes the block has given it back, and passes the
-    block on to the next copy if the flag is ``ENABLED_WITH_UPDATE``.
+    block on to the next copy if the flag is ``ENABLED_WITH_UPDATE`` or ``passes`` is true.
     """
 
     name = "tile.gemm"
@@ -119,18 +119,19 @@ class GemmOp(EffectsOp):
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
     init = operand_def(i1)
+    passes = opt_operand_def(i1)
     transpose_a = opt_prop_def(UnitAttr)
     transpose_b = opt_prop_def(UnitAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
         "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)?"
-        " (`unit_flag` $unit_flag^)? attr-dict `:` type($a) `,` type($b) `into` type($c)"
+        " (`unit_flag` $unit_flag^)? (`passes` $passes^)? attr-dict `:` type($a) `,` type($b) `into` type($c)"
     )
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False,
-                 transpose_b: bool = False, unit_flag: str | None = None):
+                 transpose_b: bool = False, unit_flag: str | None = None, passes: SSAValue | None = None):
         super().__init__(
-            operands=[a, b, c, init],
+            operands=[a, b, c, init, passes],
             properties={
                 "transpose_a": UnitAttr() if transpose_a else None,
                 "transpose_b": UnitAttr() if transpose_b else None,

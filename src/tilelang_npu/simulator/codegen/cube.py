@@ -199,6 +199,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
 @custom("mma")
 def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     a_value, b_value, init_value, *size_values = op.ins()
+    flag = em.integer(size_values.pop()) if len(size_values) > 3 else Int(0)  # ``0b10`` or ``0b11``
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
@@ -207,7 +208,8 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
-    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n), hivm.unit_flag_use(op)), pipe="M",
+    use = hivm.unit_flag_use(op)
+    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n), use, slot(flag)), pipe="M",
                  anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))

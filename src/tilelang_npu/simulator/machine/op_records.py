@@ -166,6 +166,7 @@ class Multiply:
         element: the element type of the operands in MLIR.
         m, k, n: the sizes of the matrices.
         unit_flag: how M and FIX synchronise on L0C block by block (``hivm.UnitFlagUse``).
+        flag: for ``either``, the unit flag: ``0b10`` to keep the blocks, ``0b11`` to pass them on.
     """
 
     element: str
@@ -173,6 +174,7 @@ class Multiply:
     k: Slot
     n: Slot
     unit_flag: UnitFlagUse = ""
+    flag: Slot = 0
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,10 @@ class Expansion:
             return self._macro(record, work, event)
         run = _run(PIPE[record.pipe], self._costs.cost(record, event), *range(len(record.accesses)))
         if isinstance(work, Transfer | Multiply) and work.unit_flag:
-            return _with_unit_flags([run], record, event, work.unit_flag)
+            use: str = work.unit_flag
+            if isinstance(work, Multiply) and use == "either":
+                use = "pass" if value(work.flag, event) == 0b11 else "keep"
+            return _with_unit_flags([run], record, event, use)
         return [run]
 
     def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[PipeStep]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -198,9 +199,14 @@ def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
         _check_layout(lowering, op, b, k, n, "n", 1)
         ins = [materialise(emit, a, op), materialise(emit, b, op), lowering.values[op.init],
                *(emit.value(size) for size in sizes)]
+        modes = [op.unit_flag] if op.unit_flag is not None else []
+        if op.passes is not None:
+            modes.append(hivm.UnitFlagAttr("ENABLED_WITH_UPDATE"))
+            flag = arith.SelectOp(lowering.values[op.passes], emit.value(0b11), emit.value(0b10))
+            ins.append(emit.insert(flag).result)
         made = emit.insert(hivm.CustomOp("mma", ins, [materialise(emit, c, op)], core="CUBE", pipe="M", symbol="mma"))
-        if op.unit_flag is not None:
-            made.attributes["unit_flag_mode"] = ArrayAttr([op.unit_flag])
+        if modes:
+            made.attributes["unit_flag_mode"] = ArrayAttr(modes)
         return
     emit.insert(hivm.MmadL1Op(
         materialise(emit, a, op), materialise(emit, b, op), materialise(emit, c, op), lowering.values[op.init],

@@ -186,7 +186,7 @@ class _AccessIndex:
 def _passed_by_unit_flags(first: MemoryAccess, second: MemoryAccess) -> bool:
     """Whether a product and a fixpipe order their accesses to L0C themselves, by unit flags."""
     return (first.region.space == "cc" and first.pipe != second.pipe
-            and all(hivm.unit_flag_use(access.op) in ("keep", "pass") for access in (first, second)))
+            and all(hivm.unit_flag_use(access.op) in ("keep", "pass", "either") for access in (first, second)))
 
 
 def _cells_of(region: AccessedBytes) -> Iterator[object]:
