@@ -40,7 +40,7 @@ def examples() -> Iterator[tuple[str, Callable[[], object]]]:
         smallest = min(ladder.cases, key=lambda case: math.prod(size for size in case.values() if isinstance(size, int)))
         for step in ladders.steps(folder):
             yield f"{folder.name}/{step.file.stem}", lambda ladder=ladder, smallest=smallest, step=step: replace(
-                ladder, cases=[smallest]).values(step.factory())
+                ladder, cases=[smallest]).check_values(step.factory())
 
 
 def outcome(run: Callable[[], object]) -> tuple[str, str]:

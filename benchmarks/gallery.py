@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
 import ladders
 from ladders import Step
-from ladders.advised import said
 from ladders.page import Measured, index, page
-from ladders.pictures import roofline, shares, timeline
+from ladders.pictures import draw_roofline, draw_shares, draw_timeline
+from ladders.profile_summary import summarise_profile
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "gallery"
 
@@ -29,18 +29,18 @@ PAGES = Path(__file__).resolve().parent.parent / "docs" / "gallery"
 def measure(folder: Path, steps: Sequence[Step], done: Progress) -> Measured:
     """Times all steps of a ladder at all large sizes, and profiles each step at one of them."""
     ladder = ladders.load(folder)
-    times, profiles = [], []
+    times, summaries = [], []
     for step in steps:
         factory = step.factory()
         row = []
         for case in ladder.large:
-            done.say(f"{folder.name} {step.file.stem} {ladders.name(case)}")
-            row.append(ladder.timed(factory, case))
-        done.say(f"{folder.name} {step.file.stem} profile")
-        profiles.append(said(row[ladder.shown]))
+            done.show(f"{folder.name} {step.file.stem} {ladders.case_name(case)}")
+            row.append(ladder.time_case(factory, case))
+        done.show(f"{folder.name} {step.file.stem} profile")
+        summaries.append(summarise_profile(row[ladder.shown]))
         times.append(row)
         done.step()
-    return Measured(folder, ladder, steps, times, profiles)
+    return Measured(folder, ladder, steps, times, summaries)
 
 
 def list_pages() -> list[str]:
@@ -54,9 +54,9 @@ def list_pages() -> list[str]:
 def pictures(measured: Measured) -> dict[str, str]:
     """Returns the pictures of a page, by their file name."""
     name = measured.folder.name
-    made = {f"{name}.svg": shares(measured.ladder, measured.times),
-            f"{name}-timeline.svg": timeline(measured.said[-1]),
-            f"{name}-roofline.svg": roofline({f"step {number}": one for number, one in enumerate(measured.said, 1)})}
+    made = {f"{name}.svg": draw_shares(measured.ladder, measured.times),
+            f"{name}-timeline.svg": draw_timeline(measured.summaries[-1]),
+            f"{name}-roofline.svg": draw_roofline({f"step {number}": one for number, one in enumerate(measured.summaries, 1)})}
     return {file: text for file, text in made.items() if text}
 
 
@@ -69,7 +69,7 @@ class Progress:
         self.total, self.count = total, 0
         self.shown = sys.stderr.isatty()
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self.shown:
             full = self.WIDTH * self.count // max(self.total, 1)
             room = max(os.get_terminal_size(sys.stderr.fileno()).columns - self.WIDTH - 16, 10)
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done = Progress(sum(map(len, steps.values())))
     rows, without = [], []
     for name in names:
-        with ladders.nothing_in_l2():  # also while pages and pictures compute profiles and advice
+        with ladders.cold_l2():  # also while pages and pictures compute profiles and advice
             measured = measure(known[name], steps[name], done)
             (PAGES / f"{name}.md").write_text(page(measured), encoding="utf-8")
             for file, picture in pictures(measured).items():
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                  for step, times in zip(measured.steps, measured.times, strict=True)
                  for case, timed in zip(measured.ladder.large, times, strict=True)]
         best = max(timed.share for timed in measured.times[-1])
-        print(f"{name:<20} {len(measured.steps)} steps, the last at {best:.0%} of the roof at most: docs/gallery/{name}.md")
+        print(f"{name:<20} {len(measured.steps)} steps, the last at {best:.0%} of the roofline at most: docs/gallery/{name}.md")
     if without:
         print(f"docs/gallery/index.md is not written: no page of {', '.join(without)}")
     if options.json:

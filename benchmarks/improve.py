@@ -129,13 +129,13 @@ def summary(rows: list[Row]) -> list[str]:
 
 def page(rows: list[Row], budget: float, jobs: int) -> str:
     """Returns the page of the documentation."""
-    head = f"""# What `improve` makes of first steps
+    head = f"""# Results of `improve` on the first steps
 
-Each ladder of the gallery begins with a plain kernel, and its last step is an expert's. Of {len(rows)} ladders,
-`tilelang-npu improve` got the first step alone, and searched source edits for {budget:.0f} s on {jobs} cores
-([how](../improve.md)). Modelled microseconds, at the size of which the page of the ladder shows profiles, with a cold L2.
-Results of an improved step are equal to those of the first step, bit by bit or within the rounding of their type
-(`--reassociate`). `python benchmarks/improve.py --write` makes this page.
+Each ladder of the gallery starts with a simple kernel and ends with one that an expert optimised. For {len(rows)} ladders,
+`tilelang-npu improve` started from the first step and searched source edits for {budget:.0f} s on {jobs} cores
+([how](../improve.md)). Times are modelled microseconds with a cold L2, at the size for which the page of the ladder shows
+profiles. The results of an improved step are bitwise equal to those of the first step, or equal within the rounding of their
+type (`--reassociate`). `python benchmarks/improve.py --write` generates this page.
 
 """
     lines = [f"- {line}" for line in summary(rows)]
@@ -154,7 +154,7 @@ def main() -> int:
     args = parser.parse_args()
     wanted = args.only.split(",") if args.only else [folder.name for folder in ladders.folders()]
     rows: list[Row] = []
-    with ladders.nothing_in_l2(), open_executor(f"processes:{args.jobs}") as executor:
+    with ladders.cold_l2(), open_executor(f"processes:{args.jobs}") as executor:
         for folder in ladders.folders():
             if folder.name in wanted:
                 try:

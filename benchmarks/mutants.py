@@ -9,7 +9,7 @@ The first mutants of a larger ``--count`` are those of a smaller one with the sa
 A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
 ``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Texts of
 errors and annotations are not mutated. A mutant is killed if one of the tests that evaluate the expression fails (tests named
-after the file run first, then the fastest), if the fuzzer finds something within ``--fuzz`` seconds, or if the tests take ten
+after the file run first, then the fastest), if the fuzzer finds something within ``--fuzz`` seconds, or if the tests take six
 times as long as without the mutant. Results are appended to ``FOLDER/results.jsonl``, and a run continues an earlier one;
 ``--again --seconds 600`` runs more tests on the survivors.
 
@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -312,7 +312,7 @@ def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
         return None
     listed = place / "chosen.txt"
     listed.write_text("\n".join(chosen), encoding="utf-8")
-    limit = 10 * (total + START)
+    limit = 6 * (total + START)
     try:
         done = subprocess.run([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{listed}"], cwd=place,
                               env=_environment(place), capture_output=True, text=True, timeout=limit, check=False)
@@ -320,10 +320,22 @@ def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
         return f"no end within {limit:.0f} s"
     if done.returncode == 0:
         return None
-    if done.returncode in (4, 5):
-        raise RuntimeError(f"pytest does not find the tests of {place}: {done.stdout[-500:]}")
+    if done.returncode in (4, 5):  # the mutant changes the names of tests, or a test's module cannot be imported
+        if not _is_collected(chosen):
+            raise RuntimeError(f"pytest does not find the tests of {place}: {(done.stdout + done.stderr)[-500:]}")
+        missing = re.search(r"(not found: \S+|^ERROR tests/.*$)", done.stdout + done.stderr, re.MULTILINE)
+        return (missing[1] if missing else "tests are not found")[:200]
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return failed[0][:200] if failed else f"exit code {done.returncode}: {(done.stdout + done.stderr)[-200:]}"
+
+
+def _is_collected(tests: Sequence[str]) -> bool:
+    """Whether pytest finds tests in the repository, without a mutant."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
+        listed.write("\n".join(tests))
+        listed.flush()
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", f"@{listed.name}"]
+        return subprocess.run(command, cwd=ROOT, env=_environment(ROOT), capture_output=True, check=False).returncode == 0
 
 
 def _by_fuzzer(place: Path, seconds: float) -> str | None:
@@ -351,6 +363,9 @@ def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: flo
             or (again and not row["killed"])]
     with ThreadPoolExecutor(jobs) as pool, results.open("a", encoding="utf-8") as written:
         for done in as_completed(pool.submit(judge, mutant, tests[_key(mutant)], seconds, fuzz) for mutant in left):
+            if (wrong := done.exception()) is not None:  # the other mutants are judged nevertheless
+                print(f"not judged: {wrong}", flush=True)
+                continue
             row = done.result()
             known[row["file"], row["start"], row["after"]] = row
             written.write(json.dumps(row) + "\n")
@@ -358,7 +373,7 @@ def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: flo
             place = f"{row['file']}:{row['line']}: {row['before']} -> {row['after']}"
             outcome = f"killed   {place} ({row['by']})" if row["killed"] else f"SURVIVES {place} ({row['tests']} tests)"
             print(outcome, flush=True)
-    rows = [known[mutant.file, mutant.start, mutant.after] for mutant in chosen]
+    rows = [row for mutant in chosen if (row := known.get((mutant.file, mutant.start, mutant.after))) is not None]
     killed = sum(bool(row["killed"]) for row in rows)
     print(f"{killed} of {len(rows)} mutants are killed ({100 * killed / len(rows):.1f} %)")
     return int(killed < 0.9 * len(rows))

@@ -47,7 +47,7 @@ def kernels() -> Iterator[tuple[str, Any, Any]]:
         for step in ladders.steps(folder):
             factory = step.factory()
             for number, case in enumerate(ladder.large):
-                timed = ladder.timed(factory, case)
+                timed = ladder.time_case(factory, case)
                 yield f"{folder.name}-{step.file.stem}-{number}", timed.kernel, timed.launch
 
 

@@ -176,7 +176,7 @@ def entries(only: Sequence[str] = ()) -> Iterator[Entry]:
     for folder in ladders.folders():
         if not only or folder.name in only:
             ladder = ladders.load(folder)
-            yield Entry(folder.name, ladders.steps(folder)[-1].factory(), ladder.large, ladder.values)
+            yield Entry(folder.name, ladders.steps(folder)[-1].factory(), ladder.large, ladder.check_values)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
-"""Causal attention: each position sees itself and those before it. Tiles after the diagonal are not computed.
+"""Causal attention: each position attends to itself and to earlier positions. Tiles above the diagonal are skipped.
 
-Row statistics are vectors, as most attention kernels write them, and the tile on the diagonal is masked.
+Row statistics are one-dimensional buffers, as in most attention kernels. Only the tile on the diagonal is masked.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""Causal attention by hand: as ``flash_attention_expert.py``, with a mask of bits that is made once.
+"""Causal attention in Expert mode: as ``flash_attention_expert.py``, with a mask of bits that is computed once.
 
-It serves the tile on the diagonal. The Developer version is ``causal_attention.py``.
+The mask is applied to the tile on the diagonal. The Developer version is ``causal_attention.py``.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from causal_attention import SHAPES, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that name is in its workspace
+SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of this name is in its workspace
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6], target="ascendc")
@@ -95,7 +95,7 @@ def causal_attention(heads, length, dim, tile=128, ahead=2):
                 T.set_flag("v", "mte2", 1)
                 T.set_flag("v", "mte2", 2)
                 T.set_flag("mte3", "v", 0)
-                T.tile.fill(scores[0, :, :], 0.0)  # ones up to the diagonal, as long as no scores are there
+                T.tile.fill(scores[0, :, :], 0.0)  # builds the mask in the score buffer, before it holds scores
                 T.pipe_barrier("v")
                 for r in T.serial(half):
                     T.tile.fill(scores[0, r, : vid * half + r + 1], 1.0)

@@ -1,7 +1,7 @@
-"""Attention of one new token over a cache, heads in groups that share keys and values (GQA), the keys split among blocks.
+"""Attention of one new token over a KV cache, with grouped query heads (GQA) and the keys split among blocks.
 
-The query heads of a group are the rows of a tile. Each block has a part of the cache and leaves its share with the largest
-score and the sum of its weights; a second launch puts the shares together.
+The rows of a tile are the query heads of a group. Each block processes a part of the cache and stores its partial result,
+the largest score and the sum of its weights; a second launch combines the partial results.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
-"""Attention of one new token over a cache by hand: keys and values of the next tiles are on their way while the Vector cores
-weigh this one. The Developer version is ``decode_attention.py``.
+"""Attention of one new token over a KV cache, in Expert mode: keys and values of the next tiles are loaded while the Vector
+cores compute the weights of the current tile. The Developer version is ``decode_attention.py``.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ from decode_attention import SHAPES, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that name is in its workspace
+SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of this name is in its workspace
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7, 8, 9], target="ascendc")
@@ -112,7 +112,7 @@ def decode_attention(batch, heads, kv_heads, length, dim, tile=256, splits=2, ah
                         T.wait_flag("mte2", "v", i % 2)
                         T.tile.mul(scores[i % 2, :, :], scores[i % 2, :, :], scale)
                         T.pipe_barrier("v")
-                        keys = length - (split * part + i) * tile  # of which scores are
+                        keys = length - (split * part + i) * tile  # keys with valid scores
                         if keys < tile:
                             T.set_flag("v", "s", 0)
                             T.wait_flag("v", "s", 0)

@@ -1,9 +1,10 @@
-"""Depthwise convolution, stride 1, zeros around the image: each channel with a filter of its own.
+"""Depthwise convolution, stride 1, with zero padding: each channel has its own filter.
 
-A tile of rows is loaded with the rows above and below it. At the upper edge of the image these are not there: a copy
-begins where the tensor does (``top``), at the row of the tile that this is. Image columns stand at a multiple of 32
-bytes in the tile, with zeros on both sides. Vector instructions begin at such places alone; so the taps of a filter's
-column are added up first, and what is shifted to a place between them is one sum for each column, not each tap.
+A tile of rows is loaded with the rows above and below it. At the upper edge of the image the rows above do not exist, so
+the copy starts at the tensor's first row and at row ``top`` of the tile. Vector instructions need operands that start at a
+multiple of 32 bytes, so the image columns start at such a multiple in the tile, with zeros on both sides. The taps of each
+column of the filter are therefore summed first, and only this one sum is shifted to an unaligned column, in place of each
+tap.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""Attention with an online softmax: two gemms on the Cube core, the softmax between them on the Vector core.
+"""Attention with an online softmax: two matrix products on the Cube core, and the softmax between them on the Vector cores.
 
-Nothing here says which core does what, what passes between them, or when one waits for the other.
+The compiler assigns the operations to cores, and inserts the transfers between the cores and all synchronisation.
 """
 
 from typing import Any

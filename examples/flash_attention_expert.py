@@ -1,5 +1,5 @@
-"""Attention with an online softmax by hand. The Cube core computes scores ``ahead`` tiles before it takes their weights:
-neither core waits for the other's latest tile; each Vector core has half of the rows.
+"""Attention with an online softmax, in Expert mode. The Cube core computes scores ``ahead`` tiles before it uses their
+weights, so that neither core waits for the latest tile of the other. Each Vector core processes half of the rows.
 
 The Developer version is ``flash_attention.py``.
 """
@@ -10,7 +10,7 @@ from flash_attention import SHAPES, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that name is in its workspace
+SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of this name is in its workspace
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6], target="ascendc")

@@ -1,4 +1,4 @@
-"""C = A @ B. Each block computes one tile of C; the loop over K loads the next tiles while the Cube core multiplies these."""
+"""C = A @ B. Each block computes one tile of C, and loads the next tiles while the Cube core multiplies the current ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""C = A @ B by hand: slots in L1 that loads and multiplications take in turn, halves of L0A and L0B, and every flag.
+"""C = A @ B in Expert mode: slots in L1 that loads and products use alternately, halves of L0A and L0B, and every flag.
 
 The Developer version is ``gemm.py``.
 """

@@ -1,7 +1,8 @@
-"""Grouped GEMM, as in a mixture of experts: rows are sorted by expert, expert g has rows ``Offsets[g]`` to ``Offsets[g + 1]``.
+"""Grouped GEMM, as in a mixture of experts: rows are sorted by expert, and expert g has rows ``Offsets[g]`` to ``Offsets[g
++ 1]``.
 
-How many rows an expert has is known when the kernel runs. A block finds its expert among the offsets; the last tile of an
-expert stores the rows that are its own.
+The number of rows of an expert is known only at run time. A block finds its expert in the offsets; the last tile of an
+expert stores only the rows of this expert.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ import tilelang_npu.language as T
 @tilelang.jit(out_idx=[-1], target="npuir")
 def grouped_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=64, stages=2):
     columns = T.ceildiv(N, tile_N)
-    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # as many as there can be
+    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
     @T.prim_func
     def grouped_gemm(
@@ -32,7 +33,7 @@ def grouped_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=64, stages=2
 
             column = block % columns * tile_N
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # tiles of the experts before this one
+            first = T.alloc_var("int32", init=0)  # number of tiles of the previous experts
             seen = T.alloc_var("int32", init=0)
             for g in T.serial(groups):
                 if seen <= block // columns:

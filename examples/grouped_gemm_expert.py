@@ -1,4 +1,5 @@
-"""Grouped GEMM by hand: slots in L1, halves of L0A and L0B, and every flag; no loop of a block depends on more than its rows.
+"""Grouped GEMM in Expert mode: slots in L1, halves of L0A and L0B, and every flag; all trip counts depend only on the
+block's rows.
 
 The Developer version is ``grouped_gemm.py``.
 """

@@ -1,8 +1,8 @@
-"""GEMM of int8, dequantised: C = (A @ B) * scale of A's row * scale of B's column.
+"""GEMM of int8 with dequantisation: C = (A @ B) * row scale of A * column scale of B.
 
-The Cube core adds up int32; what the Vector cores make of it is said element by element, with a column and a row of
-scales that repeat themselves. There are as many blocks as cores, and each takes tiles of C one after the other: what
-starting a block costs is paid once.
+The Cube core accumulates in int32; the Vector cores apply the scales element by element, with a column and a row of scales
+that are broadcast. There are as many blocks as cores, and each computes several tiles of C, so the start-up cost of a block
+is paid only once.
 """
 
 from typing import Any

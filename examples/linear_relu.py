@@ -1,6 +1,6 @@
-"""relu(A @ B + bias): a gemm whose tiles the Vector cores finish while the Cube core multiplies the next ones.
+"""relu(A @ B + bias): a matrix product whose tiles the Vector cores finish while the Cube core multiplies the next ones.
 
-Nothing here says which core does what, what passes between them, or when one waits for the other.
+The compiler assigns the operations to cores, and inserts the transfers between the cores and all synchronisation.
 """
 
 from typing import Any

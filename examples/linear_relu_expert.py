@@ -1,4 +1,5 @@
-"""relu(A @ B + bias) by hand: the Cube core is up to two tiles ahead of the Vector cores, each of which has half of the rows.
+"""relu(A @ B + bias) in Expert mode: the Cube core runs up to two tiles ahead of the Vector cores, each of which processes
+half of the rows.
 
 The Developer version is ``linear_relu.py``.
 """
@@ -9,7 +10,7 @@ from linear_relu import SHAPES, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-READY, FREE = 0, 1  # flags between the cores: a tile is in its workspace; it was taken out
+READY, FREE = 0, 1  # flags between the cores: a tile is in its workspace; a tile was read from it
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4], target="ascendc")

@@ -1,5 +1,5 @@
-"""exp(A @ B), in one body: the compiler gives the product to the Cube core, exp to the Vector cores, and the tile between them
-a ring of slots in global memory with a flag for each direction.
+"""exp(A @ B) in one body: the compiler assigns the product to the Cube core and exp to the Vector cores, and passes each
+tile between them through a ring buffer in global memory, with a flag for each direction.
 """
 
 from typing import Any

@@ -1,4 +1,5 @@
-"""exp(A @ B) by hand: the Cube core multiplies up to two tiles ahead of the Vector cores, each of which has half of the rows.
+"""exp(A @ B) in Expert mode: the Cube core runs up to two tiles ahead of the Vector cores, each of which processes half of
+the rows.
 
 The Developer version is ``minicv.py``.
 """
@@ -9,7 +10,7 @@ from minicv import SHAPES, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-READY, FREE = 0, 1  # flags between the cores: a tile is in its workspace; it was taken out
+READY, FREE = 0, 1  # flags between the cores: a tile is in its workspace; a tile was read from it
 
 
 @tilelang.jit(out_idx=[2], workspace_idx=[3], target="ascendc")

@@ -1,9 +1,9 @@
 """Attention over many heads and long sequences: 60 % of the Cube cores' peak with 32 heads of 8192 queries and keys.
 
-As ``flash_attention.py``, with less on the way between the cores. Each core takes tile after tile of 256 queries, one half a
-Vector core, in one loop over the keys of all of them, so that no core waits between tiles. The Vector cores get the scores of
-512 keys at once and as float16, which halves the bytes through GM, and the products with V are summed in L0C over as many. So
-that the scores fit, the queries are scaled first. ``keys`` is a multiple of ``step``.
+As ``flash_attention.py``, with less traffic between the cores. Each core processes its tiles of 256 queries, 128 for each
+Vector core, in one loop over the keys of all of them, so that no core waits between tiles. The Vector cores read the scores
+of 512 keys at a time and as float16, which halves the traffic through GM, and the products with V are summed in L0C over
+512 keys. The queries are scaled before the product so that the scores fit in float16. ``keys`` is a multiple of ``step``.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ AUTO = {
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7], target="ascendc", pass_configs=AUTO)
 def attention(heads, length, keys, dim=128, step=512, loaded=256, base=128, rows=16, lines=32, cores=24):
-    tiles = -(-length // (2 * base))  # of a head
+    tiles = -(-length // (2 * base))  # in each head
     steps = keys // step
 
     @T.prim_func
@@ -87,7 +87,7 @@ def attention(heads, length, keys, dim=128, step=512, loaded=256, base=128, rows
                             T.copy(score, scores[core, h * base:(h + 1) * base, at:at + base])
 
                 if i == 0:
-                    T.tile.fill(largest, -(2.0**30))  # what the tile before left counts for nothing
+                    T.tile.fill(largest, -(2.0**30))  # gives the results of the previous tile a weight of zero
                 T.copy(largest, share)
                 for r in T.Pipelined(base // rows, num_stages=3):
                     at = vid * base + r * rows

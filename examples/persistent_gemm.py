@@ -1,4 +1,4 @@
-"""C = A @ B in one wave: as many blocks as the chip has Cube cores, each with every 24th tile of C."""
+"""C = A @ B in one wave: there are as many blocks as the chip has Cube cores, and each computes every 24th tile of C."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""C = A @ B in one wave by hand: the slots in L1 go on from one tile of C to the next, so that its first loads run under the
-last products and the store of the tile before.
+"""C = A @ B in one wave, in Expert mode: the slots in L1 are used across tiles of C, so that the first loads of a tile run
+during the last products and the store of the previous tile.
 
 The Developer version is ``persistent_gemm.py``.
 """

@@ -1,7 +1,7 @@
 """RMSNorm along rows: x / sqrt(mean(x * x) + eps) * weight in f16, computed in f32.
 
-Each Vector core takes every ``blocks``-th tile of rows; the loop loads the next tile while this one is computed and the one
-before it is stored.
+Each Vector core processes every ``blocks``-th tile of rows; the loop loads the next tile while the current one is computed
+and the previous one is stored.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""RMSNorm along rows by hand: two slots for what is loaded and for what is stored, and every flag and barrier.
+"""RMSNorm along rows in Expert mode: two slots each for loaded and for stored tiles, and every flag and barrier.
 
 The Developer version is ``rms_norm.py``.
 """
@@ -26,7 +26,8 @@ def rms_norm(rows, columns, tile=8, blocks=48, stages=2):
             scale = T.alloc_ub((tile, 1), "float32")
             narrow = T.alloc_ub((1, columns), "float16")
             weight = T.alloc_ub((1, columns), "float32")
-            T.annotate_address({scale: 256, x: 512, weight: 512 + 4 * tile * columns + 256})  # x in other banks
+            # Operands of one instruction are in different banks of UB.
+            T.annotate_address({scale: 256, x: 512, weight: 512 + 4 * tile * columns + 256})
 
             with T.Scope("V"):
                 T.copy(W, narrow)

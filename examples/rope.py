@@ -1,7 +1,8 @@
-"""Rotary embedding: the halves of each row are turned against each other by an angle of their position.
+"""Rotary embedding: each pair of elements in the two halves of a row is rotated by an angle that depends on the position.
 
-The angles are the same for every head: a block keeps those of its rows, and goes through the heads with them. The
-half of a row that begins at no multiple of 32 bytes is a tile of its own, so that all vector work begins at one.
+The angles are the same for every head: a block keeps the angles of its rows in UB and applies them to one head after the
+other. The second half of a row need not start at a multiple of 32 bytes, so each half is loaded to a separate, aligned
+tile.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
-"""Softmax along rows. Each Vector core takes every ``blocks``-th tile of rows; the loop loads the next tile while this one is
-computed and the one before it is stored.
+"""Softmax along rows. Each Vector core processes every ``blocks``-th tile of rows; the loop loads the next tile while the
+current one is computed and the previous one is stored.
 """
 
 from typing import Any

@@ -1,4 +1,6 @@
-"""Softmax along rows by hand: two slots for the tiles, and every flag and barrier. The Developer version is ``softmax.py``."""
+"""Softmax along rows in Expert mode: two slots for the tiles, and every flag and barrier. The Developer version is
+``softmax.py``.
+"""
 
 import numpy as np
 from softmax import SHAPES, expected, inputs
@@ -20,7 +22,8 @@ def softmax(rows, columns, tile=16, blocks=48, stages=2):
             x = T.alloc_ub((stages, tile, columns), "float32")
             largest = T.alloc_ub((tile, 1), "float32")
             total = T.alloc_ub((tile, 1), "float32")
-            T.annotate_address({largest: 256, total: 256 + 4 * tile, x: 512})  # x in other banks than what it meets
+            # Operands of one instruction are in different banks of UB.
+            T.annotate_address({largest: 256, total: 256 + 4 * tile, x: 512})
 
             with T.Scope("V"):
                 for slot in range(stages):

@@ -1,8 +1,8 @@
-"""GEMM whose K is long and whose C is small: ``splits`` blocks share the sum of one tile of C, and add their parts in GM.
+"""GEMM with a long K and a small C: ``splits`` blocks share the sum of one tile of C, and add their partial sums in GM.
 
-There are more cores than tiles of C, and so each has work. The additions are atomic, in no order, so the last bits of
-a sum of floats depend on it; and C is the caller's array, as what is added to has to hold something: ``out_idx``
-would make one that holds nothing.
+There are more cores than tiles of C, so splitting K gives each core work. The additions are atomic and their order is not
+fixed, so the last bits of a float sum may vary. C is an argument of the caller because the kernel adds to it: an output
+that ``out_idx`` allocates is not initialised.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ SHAPES = [(256, 256, 8192), (100, 130, 1000), (33, 65, 129)]
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     factors = rng.integers(-3, 4, (M, K)).astype(np.float16), rng.integers(-3, 4, (K, N)).astype(np.float16)
-    return *factors, np.zeros((M, N), np.float32)  # what the sums are added to
+    return *factors, np.zeros((M, N), np.float32)  # initial value of C
 
 
 def expected(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Any:

@@ -1,8 +1,8 @@
-"""The largest elements of each row with their places, as a router of a mixture of experts needs them.
+"""The largest elements of each row with their indices, as the router of a mixture of experts needs them.
 
-A sort gives pairs: a value, and its place as a number of the same element type. ``T.deinterleave`` parts them, and a
-cast makes the places integers. Rows are sorted one by one; a block takes every ``blocks``-th of them, so that a row
-is loaded while another is sorted.
+A sort gives pairs of a value and its index, where the index has the element type of the values. ``T.deinterleave``
+separates them, and a cast converts the indices to integers. Rows are sorted one by one; a block processes every
+``blocks``-th row, so that a row is loaded while another is sorted.
 """
 
 from typing import Any

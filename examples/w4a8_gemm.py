@@ -1,7 +1,8 @@
-"""C = A @ B.T with A in int8 and B in packed int4: the Vector cores unpack tiles of B while the Cube core multiplies others.
+"""C = A @ B.T with A in int8 and B in packed int4: the Vector cores unpack tiles of B while the Cube core multiplies
+others.
 
-B is offset binary, two numbers a byte: of each ``tile_K`` numbers of a row, byte ``j`` has number ``j`` in its low and number
-``tile_K / 2 + j`` in its high half.
+B is offset binary, two numbers in a byte: for each ``tile_K`` numbers of a row, byte ``j`` has number ``j`` in its low and
+number ``tile_K / 2 + j`` in its high half.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""C = A @ B.T with B in packed int4, by hand: the Vector cores, each with half of the rows of B, unpack up to two tiles ahead
-of the Cube core.
+"""C = A @ B.T with B in packed int4, in Expert mode: the Vector cores, each with half of the rows of B, unpack up to two
+tiles ahead of the Cube core.
 
-The Developer version, which tells the format, is ``w4a8_gemm.py``.
+The Developer version, which describes the format, is ``w4a8_gemm.py``.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from w4a8_gemm import SHAPES, TILE_K, expected, inputs
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-READY, FREE = 0, 1  # flags between the cores: a tile of B is in its workspace; it was taken out
+READY, FREE = 0, 1  # flags between the cores: a tile of B is in its workspace; a tile was read from it
 
 
 @tilelang.jit(out_idx=[2], workspace_idx=[3], target="ascendc")

@@ -96,6 +96,14 @@ def test_the_passes_of_the_page_are_those_of_the_pipeline(page: str) -> None:
     assert inside.strip() == pipeline.as_markdown().strip(), "put what `tilelang-npu stages --markdown` prints there"
 
 
+def test_the_table_beside_bishengir_has_every_stage(root: Path) -> None:
+    page = (root / "docs" / "mlir.md").read_text(encoding="utf-8")
+    text = page.split("## This pipeline and bishengir-compile's")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")][1:]
+    named = [name for row in rows for name in re.findall(r"`([\w-]+)`", row[1])]
+    assert sorted(named) == sorted(row.name for row in pipeline.ROWS)
+
+
 def test_the_page_has_every_level(page: str) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) | {"foreign"} == set(levels.RULES)
 

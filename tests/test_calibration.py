@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,15 +15,16 @@ from tilelang_npu import JITKernel
 from tilelang_npu.target import chip
 from tilelang_npu.target.accuracy import SIDES, MeasuredKernel, error_of, measured_kernels, size_class
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-calibrate = importlib.import_module("calibrate")
-covered = importlib.import_module("calibration.page").covered
-version_order = importlib.import_module("calibration.version_order")
-attention, fused, matmul, vector = (importlib.import_module(f"calibration.{name}")
-                                    for name in ("attention", "fused", "matmul", "vector"))
-elementwise, handoff, launches, quantisation, reductions, templates, transposes = (
-    importlib.import_module(f"calibration.{name}")
-    for name in ("elementwise", "handoff", "launches", "quantisation", "reductions", "templates", "transposes"))
+with pytest.MonkeyPatch.context() as _path:  # only for these imports: benchmarks/improve.py would hide the folder tests/improve
+    _path.syspath_prepend(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+    calibrate = importlib.import_module("calibrate")
+    covered = importlib.import_module("calibration.page").covered
+    version_order = importlib.import_module("calibration.version_order")
+    attention, fused, matmul, vector = (importlib.import_module(f"calibration.{name}")
+                                        for name in ("attention", "fused", "matmul", "vector"))
+    elementwise, handoff, launches, quantisation, reductions, templates, transposes = (
+        importlib.import_module(f"calibration.{name}")
+        for name in ("elementwise", "handoff", "launches", "quantisation", "reductions", "templates", "transposes"))
 
 RNG = np.random.default_rng(5)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -42,3 +43,13 @@ def test_every_public_name_of_a_package_is_there_and_no_submodule(package: str) 
     for name in module.__all__:
         assert getattr(module, name) is not None
         assert name not in submodules or name == "simulate"
+
+
+def test_dir_of_the_package_has_the_public_names_alone() -> None:
+    names = dir(tilelang_npu)
+    assert set(tilelang_npu.__all__) <= set(names)
+    assert [name for name in names if name.startswith("_")] == ["__version__"]
+    for name in names:
+        value = getattr(tilelang_npu, name)
+        home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", "tilelang_npu")
+        assert home.startswith("tilelang_npu"), f"{name} is of {home}"

@@ -15,6 +15,7 @@ import pytest
 
 import tilelang_npu
 from tilelang_npu import language
+from tilelang_npu.errors import Location, TileError, render
 
 PACKAGE = str(Path(tilelang_npu.__file__).parent)
 SCRIPT = '''
@@ -187,3 +188,18 @@ def test_a_door_keeps_what_is_known_of_a_function() -> None:
     assert list(inspect.signature(tilelang_npu.jit).parameters) == ["func", "settings"]
     assert isinstance(inspect.unwrap(language.copy), FunctionType)
     assert (language.copy.__name__, language.copy.__module__) == ("copy", "tilelang_npu.language.movement")
+
+
+def test_a_position_in_a_macro_names_the_calls_and_equals_the_position_without_them() -> None:
+    call, kernel = Location("a/macros.py", 9), Location("kernel.py", 20)
+    place = Location("a/macros.py", 4, 5, callers=(call, kernel))
+    assert place.line_with_calls == "line 4, called at line 9, called at kernel.py:20"
+    assert place == Location("a/macros.py", 4, 5)
+    assert Location("kernel.py", 4).line_with_calls == "line 4"
+    endless = Location("a.py", 1, callers=tuple(Location("a.py", line) for line in range(2, 12)))
+    assert endless.calls == ", called at line 2, called at 8 more macros, called at line 11"
+    told = TileError("a tile is too large", code="T104", location=place)
+    assert "   = in a macro, called at line 9, called at kernel.py:20" in render(told)
+    notes = ["in the macro 'm', called at kernel.py:20"]
+    by_frontend = TileError("a tile is too large", code="T104", location=place, notes=notes)
+    assert render(by_frontend).count("called at") == 1

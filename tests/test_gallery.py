@@ -1,4 +1,4 @@
-"""Every step of every ladder is right, clean and as fast as its page says; no step is slower than the one before."""
+"""Each step of each ladder has correct values, no sanitizer reports and the time on its page, and is not slower than before."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
 import ladders
-from ladders.advised import NUMBERS, Said
-from ladders.figures import pattern, with_figures
+from ladders.figures import figure_pattern, fill_figures
 from ladders.page import FOLLOWED, OTHER
+from ladders.profile_summary import OTHER_NUMBERS, ProfileSummary
 
 from tilelang_npu.dialects.text import parse_module
 
@@ -28,14 +28,14 @@ FOLDERS = ladders.folders()
 STEPS = [step for folder in FOLDERS for step in ladders.steps(folder)]
 NAMES = [f"{step.file.parent.name}-{step.file.stem}" for step in STEPS]
 CLOSE = 0.05
-"""By what share a time may differ from the page's before the page has to be made again."""
+"""The largest relative difference between a time and the page's; a larger one means that the page has to be generated again."""
 SLOWER = 0.02
-"""What a step may lose: a hundredth of a time is no more than how far its iteration settles, and each of two may be off so."""
+"""The largest relative loss of a step: the timing iteration converges to one hundredth, for each of the two times."""
 
 
 @pytest.fixture(autouse=True)
 def _own_path() -> Iterator[None]:
-    """A ladder is found as a script finds it, and no other test finds it."""
+    """Restores the import path and the module ``ladder`` after each test, so that no other test imports a ladder."""
     before = list(sys.path)
     yield
     sys.path[:] = before
@@ -47,26 +47,26 @@ def _page(folder: Path) -> str:
 
 
 def _tables(folder: Path) -> list[list[tuple[float, float]]]:
-    """Of each table of a page the microseconds and the share of each step."""
+    """Returns for each table of a page the microseconds and the share of each step."""
     row = re.compile(r"^\| \d+\. .* \| ([\d.]+) us ± \d+% \|.*\| ([\d.]+)% \|", re.MULTILINE)
     parts = re.split(r"^### ", _page(folder), flags=re.MULTILINE)[1:]
     return [[(float(us), float(share) / 100) for us, share in row.findall(part)] for part in parts if "of the roof" in part]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
-def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
+def test_values_sanitizer_and_time_of_a_step(
         step: ladders.Step, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     folder, name = step.file.parent, step.file.parent.name
     ladder, factory = ladders.load(folder), step.factory()
     monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")  # no other test makes these kernels
     with monkeypatch.context() as sanitizing:
         sanitizing.setenv("TILELANG_NPU_SANITIZE", "1")
-        ladder.values(factory)  # raises where values are wrong, or the sanitizer finds something
+        ladder.check_values(factory)  # raises where values are wrong, or the sanitizer finds something
     with monkeypatch.context() as interpreting:
         interpreting.setenv("TILELANG_NPU_INTERPRET", "1")
         smallest = min(ladder.cases, key=lambda case: math.prod(size for size in case.values() if isinstance(size, int)))
-        replace(ladder, cases=[smallest]).values(step.factory())
-    ladder.times(factory)
+        replace(ladder, cases=[smallest]).check_values(step.factory())
+    ladder.print_times(factory)
     lines = capsys.readouterr().out.splitlines()
     assert step.code.endswith(f'if __name__ == "__main__":\n    check({name})'), "as a script it does the same"
     parse_module(factory(**ladder.cases[0]).mlir())  # reads and verifies
@@ -78,133 +78,134 @@ def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
             f"{line}: the page is older; run benchmarks/gallery.py --only {name}")
 
 
-def test_a_step_that_is_asked_says_where_the_time_of_each_large_size_goes(
+def test_profile_option_prints_the_profile_of_each_large_size(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     step = next(step for step in STEPS if step.file.parent.name == "rms_norm")
     ladder = ladders.load(step.file.parent)
     monkeypatch.setattr(sys, "argv", [str(step.file), "--profile"])
-    ladder.times(step.factory())
-    said = capsys.readouterr().out
-    times = re.findall(r"^[\w ]* ([\d.]+) us \+-", said, re.MULTILINE)
+    ladder.print_times(step.factory())
+    printed = capsys.readouterr().out
+    times = re.findall(r"^[\w ]* ([\d.]+) us \+-", printed, re.MULTILINE)
     assert len(times) == len(ladder.large)
-    paths = re.findall(r"^critical path of ([\d.]+) us", said, re.MULTILINE)
+    paths = re.findall(r"^critical path of ([\d.]+) us", printed, re.MULTILINE)
     assert [float(took) for took in paths] == pytest.approx([float(took) for took in times], abs=0.06)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_no_step_is_slower_than_the_one_before(folder: Path) -> None:
+def test_no_step_is_slower_than_the_previous_one(folder: Path) -> None:
     ladder, tables = ladders.load(folder), _tables(folder)
     assert len(tables) == len(ladder.large)
     for case, table in zip(ladder.large, tables, strict=True):
         assert len(table) == len(ladders.steps(folder))
         for (_, before), (_, share) in zip(table, table[1:], strict=False):
-            assert share >= before * (1 - SLOWER), (ladders.name(case), table)
+            assert share >= before * (1 - SLOWER), (ladders.case_name(case), table)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_the_last_step_is_near_the_roof_or_the_page_says_what_keeps_it(folder: Path) -> None:
+def test_last_step_reaches_its_goal_or_the_page_states_its_limits(folder: Path) -> None:
     ladder = ladders.load(folder)
     tables = zip(ladder.large, _tables(folder), strict=True)
-    missed = [ladders.name(case) for case, table in tables if table[-1][1] < ladder.goal]
-    assert bool(missed) == bool(ladder.rest), missed
+    missed = [ladders.case_name(case) for case, table in tables if table[-1][1] < ladder.goal]
+    assert bool(missed) == bool(ladder.limits), missed
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_page_has_what_its_steps_have(folder: Path) -> None:
+def test_page_contains_the_texts_of_its_steps(folder: Path) -> None:
     page = _page(folder)
     for number, step in enumerate(ladders.steps(folder), 1):
         assert f"\n## {number}. {step.title}\n\n{step.text}\n" in page, f"run benchmarks/gallery.py --only {folder.name}"
     assert ladders.steps(folder)[0].code in page
     assert ladders.load(folder).about in page
-    assert re.search(pattern(ladders.load(folder).rest), page), f"run benchmarks/gallery.py --only {folder.name}"
+    assert re.search(figure_pattern(ladders.load(folder).limits), page), f"run benchmarks/gallery.py --only {folder.name}"
 
 
-def test_figures_in_a_text_are_those_of_the_profile_at_the_size_that_it_names() -> None:
+def test_placeholders_are_filled_from_the_profile_of_their_size() -> None:
     folder = next(folder for folder in FOLDERS if folder.name == "rms_norm")
     ladder, step = ladders.load(folder), ladders.steps(folder)[-1]
-    times = [ladder.timed(step.factory(), case) for case in ladder.large]
+    times = [ladder.time_case(step.factory(), case) for case in ladder.large]
     text = "V {1: AIV V}, HBM {AIV MTE2 HBM}, launch {launch} of {time}, {launch share}"
-    said = with_figures(text, times, 0)
-    assert re.fullmatch(pattern(text), said)
+    filled = fill_figures(text, times, 0)
+    assert re.fullmatch(figure_pattern(text), filled)
     split, summary = times[0].launch.split, str(times[1].launch.summary())
     busy = re.search(r"AIV .*?V (\d+) %.* of ([\d.]+) us", summary)
     assert busy is not None
-    v, hbm, launch, whole, share = map(float, re.findall(r"([\d.]+) (?:%|us)", said))
+    v, hbm, launch, whole, share = map(float, re.findall(r"([\d.]+) (?:%|us)", filled))
     assert v == pytest.approx(float(busy[1]) * float(busy[2]) / times[1].us, abs=1)
     assert 0 < hbm < 100
     assert launch == pytest.approx(split.launch, abs=0.51)
     assert whole == pytest.approx(times[0].us, abs=0.51)
     assert share == pytest.approx(100 * split.launch / times[0].us, abs=0.51)
     with pytest.raises(ValueError, match="unpack"):
-        with_figures("{AIV M}", times, 0)
+        fill_figures("{AIV M}", times, 0)
 
 
 def _sections(folder: Path) -> list[str]:
-    """What a page says of each step."""
+    """Returns the section of each step on a page."""
     return re.split(r"^## \d+\. ", _page(folder), flags=re.MULTILINE)[1:]
 
 
 def _advised(section: str) -> list[dict[str, float]]:
-    """What could be won, as a share, by cause: before the step where there is one, and behind it."""
+    """Returns the possible gain of each cause, as a share: for the previous step, if there is one, and for this step."""
     found = re.findall(r"^advice +(.*)$", section, re.MULTILINE)
     cause = re.compile(r"([A-Za-z0-9 -]*[a-z]) ([+-]\d+)%")
     return [{name: -float(gain) / 100 for name, gain in cause.findall(row)} for row in found]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_step_is_the_advice_that_came_first_or_says_what_a_person_had_to_know(folder: Path) -> None:
+def test_step_follows_the_first_advice_or_states_an_insight(folder: Path) -> None:
     for place, (step, section) in enumerate(zip(ladders.steps(folder), _sections(folder), strict=True)):
-        assert bool(step.cures or step.known) == (place > 0), f"{step.file.name}: a last paragraph is Cures: or To know:"
+        assert bool(step.removed_cause or step.insight) == (place > 0), (
+            f"{step.file.name}: the last paragraph begins with Removes cause: or Insight:")
         assert (FOLLOWED in section) + (OTHER in section) == (place > 0)
         if place:
             before, after = _advised(section)
             first = next(iter(before), "")
-            assert (FOLLOWED in section) == (first == step.cures != "") or first == NUMBERS
+            assert (FOLLOWED in section) == (first == step.removed_cause != "") or first == OTHER_NUMBERS
         if FOLLOWED in section:
             (was, *_), (now, *_) = ([float(us) for us in re.findall(r"time +([\d.]+) us", part)] for part in
                                     (_sections(folder)[place - 1], section))
-            assert after.get(first, 0.0) * now < before[first] * was * (1 + SLOWER), "what is cured costs less"
+            assert after.get(first, 0.0) * now < before[first] * was * (1 + SLOWER), "the removed cause costs less than before"
         elif place:
-            assert step.known in section
+            assert step.insight in section
 
 
-def test_the_advice_that_comes_first_is_the_next_step_in_half_of_the_edits_that_win() -> None:
-    winning, followed = _winning_edits()
-    assert 2 * followed >= winning
+def test_half_of_the_edits_with_a_gain_follow_the_first_advice() -> None:
+    gaining, followed = _gaining_edits()
+    assert 2 * followed >= gaining
 
 
-def _winning_edits() -> tuple[int, int]:
-    """How many edits are faster by 2 % at one of the large sizes, and how many of these were the first advice."""
-    winning = followed = 0
+def _gaining_edits() -> tuple[int, int]:
+    """Returns the number of edits that gain 2 % at one of the large sizes, and how many of these follow the first advice."""
+    gaining = followed = 0
     for folder in FOLDERS:
         tables, sections = _tables(folder), _sections(folder)
         for place in range(1, len(sections)):
             if any(table[place - 1][0] > 1.02 * table[place][0] for table in tables):
-                winning += 1
+                gaining += 1
                 followed += FOLLOWED in sections[place]
-    return winning, followed
+    return gaining, followed
 
 
-def test_an_advice_is_followed_only_by_its_own_cure() -> None:
-    """Another cause is not, nor no advice; of a number, one that moves the other way is not."""
-    first, second = ladders.steps(FOLDERS[0])[:2]
+def test_is_followed_by_needs_the_same_cause_or_direction() -> None:
+    """A step with another cause does not follow an advice, nor one that changes a numeric argument in the other direction."""
+    _, second = ladders.steps(FOLDERS[0])[:2]
 
-    def said(cause: str, text: str = "") -> Said:
+    def summary(cause: str, text: str = "") -> ProfileSummary:
         row = SimpleNamespace(cause=cause, text=text, after=1.0)
-        return Said(SimpleNamespace(advice=[], causes=[row] if cause else []))
+        return ProfileSummary(SimpleNamespace(advice=[], causes=[row] if cause else []))
 
-    curing = replace(second, cures="no overlap")
-    assert said("no overlap").leads_to(first, curing)
-    assert not said("few blocks").leads_to(first, curing)
-    assert not said("").leads_to(first, replace(second, cures=""))
+    overlapping = replace(second, removed_cause="no overlap")
+    assert summary("no overlap").is_followed_by(overlapping)
+    assert not summary("few blocks").is_followed_by(overlapping)
+    assert not summary("").is_followed_by(replace(second, removed_cause=""))
     cores = inspect.signature(second.factory()).parameters["cores"].default
-    assert said("other numbers", f"cores={cores} in place of {cores // 2}").leads_to(first, curing)
-    assert not said("other numbers", f"cores={cores // 2} in place of {cores}").leads_to(first, curing)
-    assert not said("other numbers", "nothing=2 in place of 1").leads_to(first, curing)
+    assert summary("other numbers", f"cores={cores} in place of {cores // 2}").is_followed_by(overlapping)
+    assert not summary("other numbers", f"cores={cores // 2} in place of {cores}").is_followed_by(overlapping)
+    assert not summary("other numbers", "nothing=2 in place of 1").is_followed_by(overlapping)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_the_pictures_of_a_page_are_there(folder: Path) -> None:
+def test_pictures_of_a_page_exist(folder: Path) -> None:
     shown = re.findall(r"!\[.*?\]\((.*?)\)", _page(folder))
     assert {f"{folder.name}.svg", f"{folder.name}-timeline.svg"} <= set(shown)
     for name in shown:
@@ -213,16 +214,16 @@ def test_the_pictures_of_a_page_are_there(folder: Path) -> None:
         assert len(list(picture)) > 3
 
 
-def test_the_index_counts_what_the_pages_say() -> None:
+def test_index_counts_agree_with_the_pages() -> None:
     index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
-    winning, followed = _winning_edits()
-    assert f"Of {len(STEPS) - len(FOLDERS)} edits {winning} win" in index, "run benchmarks/gallery.py"
-    assert f"In {followed} of these" in index, "run benchmarks/gallery.py"
+    gaining, followed = _gaining_edits()
+    assert f"Of {len(STEPS) - len(FOLDERS)} edits {gaining} gain" in index, "run benchmarks/gallery.py"
+    assert f" {followed} of these follow" in index, "run benchmarks/gallery.py"
 
 
-def test_the_index_is_written_with_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_index_is_written_with_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
-    """A page that fails late loses nothing; while a ladder has no page there is no index, and that is said."""
+    """An error in a later page keeps the earlier pages. The index needs all pages; a missing page is reported."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import gallery
 
@@ -246,12 +247,12 @@ def test_the_index_is_written_with_each_page(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "index.md").read_text().count(".md) |") == len(FOLDERS)
 
 
-def test_a_case_that_takes_less_is_a_larger_share_of_the_roof() -> None:
-    """Half the bytes in the same time are half the share, and products count where they take longer than bytes."""
+def test_roofline_is_the_larger_of_memory_and_cube_time() -> None:
+    """Twice the bytes take twice the time; the products bound a case where they take longer than its bytes."""
     from tilelang_npu.target import chip as chip_named
 
     chip = chip_named("Ascend910B2")
     small, large = ladders.Work(read=2**26), ladders.Work(read=2**27)
-    assert large.roof_us(chip) == pytest.approx(2 * small.roof_us(chip)) == pytest.approx(2**27 / 1.456e6)
+    assert large.roofline_us(chip) == pytest.approx(2 * small.roofline_us(chip)) == pytest.approx(2**27 / 1.456e6)
     product = ladders.Work(read=2**20, flops={"f16": 2 * 4096**3})
-    assert product.roof_us(chip) == pytest.approx(2 * 4096**3 / (24 * 16**3 * 2 * 1.85e9) * 1e6 * 1.0, rel=0.05)
+    assert product.roofline_us(chip) == pytest.approx(2 * 4096**3 / (24 * 16**3 * 2 * 1.85e9) * 1e6 * 1.0, rel=0.05)

@@ -1,4 +1,4 @@
-"""The progress line in the terminal: its text, when it is shown, and when it is not."""
+"""The progress of long work: its text, when it is drawn in a terminal, and when it is added to a log."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import progress
+from tilelang_npu.simulator.run import program
 
 
 class Terminal(io.StringIO):
@@ -49,6 +55,7 @@ def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     inner = progress.Underway("timed", 8, "", 2, started=110.0)
     assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, about 30 s more"
     assert progress.text_of([progress.Underway("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
+    assert progress.text_of([progress.Underway("running gemm,", 1, "blocks", started=0.0)], 3.0) == "running gemm, 3 s"
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
 
 
@@ -81,11 +88,28 @@ def test_nothing_is_shown_before_two_seconds(terminal: Terminal, monkeypatch: py
 
 
 @pytest.mark.parametrize("setting", [("CI", "true"), ("TERM", "dumb")])
-def test_neither_ci_nor_a_dumb_terminal_sees_it(terminal: Terminal, setting: tuple[str, str],
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_and_a_dumb_terminal_get_a_line_now_and_then(terminal: Terminal, setting: tuple[str, str],
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*setting)
-    with progress.shown("long") as step:
-        step.done += 1  # counting costs nothing there
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    with progress.shown("short") as step:
+        step.done += 1
+        time.sleep(0.05)
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(progress, "_LOGGED_EVERY", 0.1)
+    with progress.shown("survey", 4, "files") as step:
+        step.done = 1
+        assert drawn(terminal, "survey 1 of 4 files, 0 s, about 0 s more\n")
+        step.done = 2
+        assert drawn(terminal, "survey 2 of 4 files, 0 s, about 0 s more\n")
+    assert "\r" not in terminal.getvalue()
+
+
+def test_a_log_of_a_test_has_no_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(progress, "_LOGGED_EVERY", 0.01)
+    assert os.environ["PYTEST_CURRENT_TEST"]
+    with progress.shown("long"):
         time.sleep(0.05)
     assert terminal.getvalue() == ""
 
@@ -104,7 +128,7 @@ def test_other_threads_draw_nothing(terminal: Terminal) -> None:
 _SCRIPT = """
 import time, numpy as np
 from tilelang_npu import progress
-progress.AFTER, progress._EVERY = 0.0, 0.01
+progress.AFTER, progress._EVERY, progress._LOGGED_EVERY = 0.0, 0.01, 0.2
 with progress.shown("waiting for", 4, "things") as step:
     step.done = 1
     time.sleep(0.3)
@@ -113,10 +137,11 @@ print("done")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
-def test_a_terminal_sees_it_and_a_pipe_does_not() -> None:
+def test_a_terminal_sees_it_drawn_and_a_pipe_gets_lines() -> None:
     import pty
 
-    environment = {name: value for name, value in os.environ.items() if name != "CI"} | {"TERM": "xterm"}
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_CURRENT_TEST")}
+    environment = kept | {"TERM": "xterm"}
     here, there = pty.openpty()
     run = [sys.executable, "-c", _SCRIPT]
     done = subprocess.run(run, stdout=subprocess.PIPE, stderr=there, env=environment, text=True, timeout=60, check=True)
@@ -126,4 +151,32 @@ def test_a_terminal_sees_it_and_a_pipe_does_not() -> None:
     assert "waiting for 1 of 4 things, 0 s" in output
     assert output.endswith("\r\033[K")
     assert done.stdout == "done\n"
-    assert subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True).stderr == ""
+    piped = subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True)
+    assert piped.stderr == "waiting for 1 of 4 things, 0 s, about 1 s more\n"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_launch_in_batches_counts_its_blocks(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    kept: list[progress.Underway] = []
+
+    @contextmanager
+    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
+        kept.append(progress.Underway(what, total, of))
+        yield kept[-1]
+
+    monkeypatch.setattr(program, "shown", shown)
+    monkeypatch.setenv("TILELANG_NPU_JOBS", str(jobs))
+    blocks = 512
+
+    @T.prim_func
+    def kernel(A: T.Tensor((blocks, 1024), "float32"), B: T.Tensor((blocks, 1024), "float32")):
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            a = T.alloc_ub((1024,), "float32")
+            T.copy(A[block, 0], a)
+            T.vexp(a, a)
+            T.copy(a, B[block, 0])
+
+    made = tilelang.compile(kernel, target="npuir")
+    a = np.ones((blocks, 1024), np.float32)
+    made(a, np.zeros_like(a))
+    assert [(step.what, step.done, step.total, step.of) for step in kept] == [("running kernel,", blocks, blocks, "blocks")]

@@ -18,7 +18,7 @@ NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
 
 # Every part may import these.
 BOTTOM = {"charts", "deferred", "diagnostic_codes", "display", "errors", "html_sheet", "plugin_loading", "progress", "sharing",
-          "linear", "source_changes", "source_dialects"}
+          "linear", "source_changes", "source_dialects", "symmetric_heap", "card_races"}
 # The packages that each package may import, besides itself, the bottom layer and the version. Lines are in the order of layers.
 ALLOWED = {
     "charts": set(),
@@ -36,6 +36,8 @@ ALLOWED = {
     "sharing": set(),
     "source_changes": set(),
     "source_dialects": set(),
+    "card_races": set(),
+    "symmetric_heap": set(),
     "target": set(),
     "dispatch": set(),
     "interpreter": {"dispatch", "target"},  # the independent judge shares no code with compiler and simulator
@@ -50,6 +52,7 @@ ALLOWED = {
     "plugins": {"interpreter", "language", "transforms", "dialects", "ops", "target"},
     "runtime": {"plugins", "interpreter", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
                 "ops", "target", "math"},
+    "pods": {"runtime", "simulator"},
     "compat": {"module_aliases", "runtime", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
                "ops", "target", "math"},
     "cli": {"compat", "runtime", "plugins", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
@@ -89,6 +92,7 @@ ALIKE = {
     "locations.py": "places in source files: of a trace, and on ops",
     "movement.py": "copies: the functions of the language, the interpreter's",
     "math.py": "MLIR's dialect; and what users import as tilelang_npu.math",
+    "peers.py": "transfers between the cards of a pod: the op table's entries, the interpreter's",
     "repeats.py": "operations by repeats and strides: the op table's entries, and the functions of the language",
     "rules.py": "the rules of dialects: those that all share, and HFusion's",
     "scalar.py": "scalar operations: HIVM's ops, the functions of the language, the interpreter's",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import runpy
+import tempfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -122,7 +125,18 @@ def events() -> Picture:
     return picture
 
 
-PICTURES = {"machine.svg": machine, "pipelining.svg": pipelining, "events.svg": events}
+def softmax() -> object:
+    """The timeline of the kernel on the first page of the site, whose code is taken from that page."""
+    code = re.search(r'^```python title="softmax.py"$\n(.*?)^```$', (HERE.parent / "README.md").read_text(encoding="utf-8"),
+                     re.MULTILINE | re.DOTALL)
+    assert code is not None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "softmax.py"  # the tracer reads the source of a kernel from its file
+        file.write_text(code[1], encoding="utf-8")
+        return runpy.run_path(str(file))["softmax"](6144, 512).estimate().profile().picture()
+
+
+PICTURES = {"softmax.svg": softmax, "machine.svg": machine, "pipelining.svg": pipelining, "events.svg": events}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

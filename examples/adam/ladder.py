@@ -12,11 +12,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-One step of the optimiser Adam on a tensor of parameters `p` with their gradients `g`: `m = b1 * m + (1 - b1) * g`, `v =
-b2 * v + (1 - b2) * g * g`, `p = p - lr * (m / c1) / (sqrt(v / c2) + eps)`, where `c1` and `c2` depend on the number of
-the step alone. Four tensors are read and three are written, in place; all are float32 but the gradients, which may be
-float16. Twenty-eight bytes for each parameter: a library that has an operation for each line moves more than twice as
-many."""
+One step of the Adam optimiser on a tensor of parameters `p` with gradients `g`: `m = b1 * m + (1 - b1) * g`, `v = b2 * v +
+(1 - b2) * g * g`, `p = p - lr * (m / c1) / (sqrt(v / c2) + eps)`, where `c1` and `c2` depend only on the step number. Four
+tensors are read, and three are written in place. All are float32 except the gradients, which may be float16. A fused kernel
+moves 28 bytes for each parameter; a library with one operation for each line of the formula moves more than twice as many."""
 
 B1, B2, EPS, RATE, STEP = 0.9, 0.999, 1e-8, 1e-3, 10
 C1, C2 = 1 - B1**STEP, 1 - B2**STEP

@@ -1,7 +1,7 @@
 """Three launches
 
-One for `m`, one for `v`, one for `p`, each with the lines of the formula: the gradients are read twice, and `m` and `v`
-are written only to be read again.
+One launch computes `m`, one `v`, and one `p`, each with its line of the formula. The gradients are read twice, and `m` and
+`v` are written to global memory and read again.
 """
 
 from ladder import B1, B2, C1, C2, EPS, RATE, check

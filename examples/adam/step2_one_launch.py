@@ -1,8 +1,8 @@
 """One launch
 
-Everything about a parameter is known when its four numbers are in UB. Each is loaded once and stored once.
+All results for a parameter depend only on its four inputs. One kernel loads each input once and stores each result once.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import B1, B2, C1, C2, EPS, RATE, check

@@ -1,12 +1,13 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-Tiles that are whole on every core overlap, the rest is divided after them. V, with its two divisions and a root, is at
-work less than a third of the time: while loads take longer, operations are free, and nothing is gained by making them fewer.
+The loop runs over tiles that are full on every core, so that its iterations can overlap. The remaining elements are divided
+among the cores after the loop. V, which does two divisions and a square root, is busy for less than a third of the time:
+loads take longer, so fewer vector operations would not make the kernel faster.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import B1, B2, C1, C2, EPS, RATE, check

@@ -1,9 +1,10 @@
 """Tiles twice as long
 
-Half as many requests, and V begins half as often. V, with its two divisions and a root, is at work a quarter of the time now:
-while loads take longer, operations cost nothing, and nothing is gained by making them fewer.
+There are half as many memory requests and half as many vector instructions, so their start-up costs are paid half as often.
+V, which does two divisions and a square root, is now busy for a quarter of the time: loads take longer, so fewer vector
+operations would not make the kernel faster.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import B1, B2, C1, C2, EPS, RATE, check

@@ -1,4 +1,4 @@
-"""The dot product of two vectors, added to one cell."""
+"""The dot product of two vectors, added to one element in global memory."""
 
 import sys
 from pathlib import Path
@@ -12,10 +12,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Counterpart, Ladder, Work
 
 ABOUT = """\
-The dot product of two float16 vectors, added in float32 to one cell that all cores share. `T.atomic_add` is a store that
-adds: MTE3 sends what is to be added, and L2 adds it. The hardware sees to it that no addition is lost; it does not see to
-it that they are few. Each of them is a request of its own, of at most 512 bytes as of 4, and those of 48 cores to one line
-wait for each other."""
+The dot product of two float16 vectors, accumulated in float32 in one element that all cores share. `T.atomic_add` is an
+accumulating store: MTE3 sends the operand, and L2 adds it. The hardware guarantees that no addition is lost, but each
+addition is a separate request, and a request of 4 bytes costs as much as one of 512. Requests of the 48 cores to the same
+line are executed one after the other."""
 
 
 def inputs(length: int, dtype: str) -> tuple[NDArray[Any], ...]:

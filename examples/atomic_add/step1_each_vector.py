@@ -1,8 +1,8 @@
-"""An addition for each vector
+"""One addition for each vector
 
-V adds up 64 products, which is the widest that it adds in one instruction, and MTE3 sends the sum: an addition of 4 bytes
-for each 256 that were loaded. (An addition for each product, as one would write it on a GPU, takes 64 times as many.) MTE3
-is all that this kernel waits for.
+V sums 64 products, the most that one instruction reduces, and MTE3 sends the sum: one atomic addition of 4 bytes for each
+256 bytes that are loaded. (One addition for each product, as a GPU kernel might do it, would take 64 times as many.) The
+kernel is bound by MTE3 alone.
 """
 
 from ladder import check

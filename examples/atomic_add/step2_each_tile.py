@@ -1,8 +1,8 @@
-"""An addition for each tile
+"""One addition for each tile
 
-A tile is added up in UB, where no other core waits, and one number of it is stored.
+A tile is summed in UB, without waits for other cores, and only one number for each tile is added in global memory.
 
-Cures: atomic updates
+Removes cause: atomic updates
 """
 
 from ladder import check

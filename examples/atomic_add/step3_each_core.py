@@ -1,9 +1,9 @@
-"""An addition for each core
+"""One addition for each core
 
-Each core has sums of its own, as many as a tile has elements, and adds them up once at its end: 48 additions in all. Tiles
-are twice as long, as the room is there.
+Each core accumulates element-wise in a buffer of the size of a tile, and reduces this buffer to one number at its end: 48
+atomic additions in all. Tiles are twice as long, since UB has room for them.
 
-Cures: atomic updates
+Removes cause: atomic updates
 """
 
 from ladder import check

@@ -1,8 +1,9 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-As in the other ladders: tiles that are whole on every core overlap, the rest is divided after them.
+The loop runs over tiles that are full on every core, so that the next tile is loaded while the current one is computed. The
+remaining elements are divided among the cores after the loop.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Attention, forward, all keys for all queries."""
+"""Attention, forward: each query attends to all keys."""
 
 import sys
 from pathlib import Path
@@ -12,16 +12,16 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`O = softmax(Q @ K.T / sqrt(dim)) @ V` for each head, in float16 with float32 between. The scores of a tile of queries and a
-tile of keys are used where they are made: the softmax is kept online, as in the softmax of long rows, and no matrix of all
-scores exists.
+`O = softmax(Q @ K.T / sqrt(dim)) @ V` for each head, in float16 with float32 intermediates. The scores of a tile of queries
+and a tile of keys are consumed where they are computed: the softmax is computed online, as in the softmax of long rows, so
+that the matrix of all scores is never stored.
 
-A *mixed* kernel: a block takes a Cube core for both products and two Vector cores for what is between them, each of which
-takes half of the rows. Between the two kinds of cores there is no way but through GM: FIX stores the scores there, MTE2 of
-the Vector cores loads them, MTE3 stores the weights, MTE2 of the Cube core loads those, and the same again for the second
-product. (What passes so stays in L2.) The first kernels do not say which core does what, what passes between them, or when
-one waits for the other; one says all of that, with all of the compiler's switches off; the last ones say what passes, with
-all of them on."""
+The kernel is *mixed*: a block uses one Cube core for both products and two Vector cores for the softmax between them; each
+Vector core processes half of the rows. The only path between the two kinds of cores leads through GM: FIX stores the
+scores, MTE2 of the Vector cores loads them, MTE3 stores the weights, and MTE2 of the Cube core loads these; the second
+product takes the same path. (These tensors stay in L2.) The first kernels leave to the compiler which core executes which
+operation, which values pass between the cores, and all synchronisation. One kernel states all of this explicitly, with the
+compiler's switches off. The last kernels declare only the workspaces between the cores, with all switches on."""
 
 
 def inputs(heads: int, queries: int, keys: int, dim: int) -> tuple[NDArray[Any], ...]:

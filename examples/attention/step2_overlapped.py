@@ -1,12 +1,12 @@
-"""Several iterations under way
+"""Several iterations in flight
 
-`T.Pipelined`: while the Vector cores process the scores of one tile of keys, the Cube core multiplies for the next. The
-data that they exchange are in a ring buffer in GM.
+`T.Pipelined`: while the Vector cores process the scores of one tile of keys, the Cube core computes those of the next tile.
+The cores exchange data through a ring buffer in GM.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """128 queries and 128 keys
 
-A tile of four times as many scores takes twice the loads, and a quarter of the iterations; each begins and ends, and is
-waited for, a quarter as often.
+A tile with four times as many scores needs twice the loads and a quarter of the iterations, so the start-up costs and waits
+of an iteration are paid a quarter as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

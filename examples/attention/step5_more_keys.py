@@ -1,11 +1,11 @@
 """256 keys for 128 queries
 
-Back to neither workspaces nor flags. The second product leaves 128 x 128 numbers for each tile of keys, however many keys
-that has, and the Vector cores scale their result once for each. With 256 keys both are half as many. The scores take all of
-L0C now.
+This step returns to the version without workspaces and flags. The second product has 128 x 128 elements for each tile of
+keys, whatever the number of keys, and the Vector cores rescale their result once for each tile. With 256 keys in a tile
+both costs are halved. The scores now fill L0C.
 
-To know: that the result of the second product does not grow with the keys of a tile, so that more of them pass less between
-the cores for each.
+Insight: the size of the second product does not depend on the number of keys in a tile. With more keys in a tile, less data
+for each key passes between the cores.
 """
 
 from ladder import check

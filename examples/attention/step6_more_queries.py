@@ -1,11 +1,12 @@
 """256 queries, and scores in float16
 
-With workspaces said and all switches on, the kernel says what passes between the cores and in which pieces, and nothing of
-waits. A block has 256 queries, a half for each Vector core, multiplied in two halves: K and V are loaded half as often. FIX
-converts the scores to float16 on their way, which halves what goes through GM; that they fit, the queries are scaled first. The
-Vector cores take 16 rows at a time, so that three of them are under way.
+The kernel declares its workspaces and keeps all compiler switches on: the source determines which values pass between the
+cores and in which pieces, and the compiler inserts all waits. A block has 256 queries, 128 for each Vector core, and the
+Cube core multiplies these two halves separately, so that K and V are loaded half as often. FIX converts the scores to
+float16 when it stores them, which halves the traffic through GM. The queries are scaled before the product so that the
+scores fit in float16. The Vector cores process 16 rows at a time, so that three groups of rows are in flight.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check
@@ -23,7 +24,7 @@ AUTO = {
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7], target="ascendc", pass_configs=AUTO)
 def attention(heads, queries, keys, dim, step=256, loaded=256, base=128, rows=16, lines=32):
-    tiles = -(-queries // (2 * base))  # of a head
+    tiles = -(-queries // (2 * base))  # in each head
     step = min(step, keys)
     steps = keys // step
 

@@ -1,10 +1,10 @@
 """One block for each core
 
-Four tiles of 256 queries for each core, one after the other in a single loop over the keys of all of them: the first scores
-of a tile are computed while the Vector cores are still at the last ones of the tile before.
+Each core processes four tiles of 256 queries in a single loop over the keys of all four: the Cube core computes the first
+scores of a tile while the Vector cores still process the last scores of the previous tile.
 
-To know: that waves begin with empty pipes, here more of them than elsewhere, as the way from K to the result leads through
-four pipes of three cores.
+Insight: each block starts with empty pipes, and nothing overlaps between two blocks. The cost is high here, because the
+data path from K to the result leads through four pipes of three cores.
 """
 
 from ladder import check
@@ -22,7 +22,7 @@ AUTO = {
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7], target="ascendc", pass_configs=AUTO)
 def attention(heads, queries, keys, dim, step=256, loaded=256, base=128, rows=16, lines=32, cores=24):
-    tiles = -(-queries // (2 * base))  # of a head
+    tiles = -(-queries // (2 * base))  # in each head
     step = min(step, keys)
     steps = keys // step
 
@@ -86,7 +86,7 @@ def attention(heads, queries, keys, dim, step=256, loaded=256, base=128, rows=16
                             T.copy(score, scores[core, h * base:(h + 1) * base, at : at + base])
 
                 if i == 0:
-                    T.tile.fill(largest, -(2.0**30))  # what the tile before left counts for nothing
+                    T.tile.fill(largest, -(2.0**30))  # gives the results of the previous tile a weight of zero
                 T.copy(largest, share)
                 for r in T.Pipelined(base // rows, num_stages=3):
                     at = vid * base + r * rows

@@ -12,25 +12,25 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-The gradients of [attention](attention.md) by its queries, keys and values. The forward pass leaves no weights, as there
-is no matrix of all of them, but of each row `i` the logarithm `L[i]` of the sum of its exponentials, with which they
-are made again:
+The gradients of [attention](attention.md) with respect to queries, keys and values. The forward pass does not store the
+weights. It stores `L[i]`, the logarithm of the sum of exponentials of each row `i`, from which the weights are recomputed:
 
 - `P = exp(Q @ K.T / sqrt(dim) - L)`, and `dV = P.T @ dO`
-- `dS = P * (dO @ V.T - D) / sqrt(dim)`, where `D[i]` is the sum of `dO[i] * O[i]`, which the caller has
+- `dS = P * (dO @ V.T - D) / sqrt(dim)`, where `D[i]` is the sum of `dO[i] * O[i]`, which the caller provides
 - `dQ = dS @ K`, and `dK = dS.T @ Q`
 
-Five products where forward has two, and one of them sums along the other axis: `dK` and `dV` sum over queries, `dQ`
-over keys. A block that keeps a tile of keys has the first two sums for itself; the third is everybody's. Operands are
-float16, the gradients float32. The operations in the table are those of five products; a kernel that makes weights
-twice does more."""
+The backward pass has five products where the forward pass has two, and their sums run along different axes: `dK` and `dV`
+sum over queries, `dQ` over keys. A block that keeps a tile of keys can accumulate `dK` and `dV` locally, but all blocks
+contribute to `dQ`. Operands are float16, and the gradients float32. The operations in the table are those of five products;
+a kernel that recomputes the weights executes more."""
 
-REST = """\
-Four pipes of the Cube cores share the last step: MTE2 is at work for {AIC MTE2} of the time, M for {AIC M}, FIX for
-{AIC FIX}, MTE1 for {AIC MTE1}. Where one of them has a gap it waits for another, since L1 is full: keys and values stay, and
-of queries and of the gradients of results there is room for one lot, so that a load begins where the products with the lot
-before end. L2 slows FIX, which has all three results to add up in GM as float32, an addition being a read and a write there,
-and MTE2, which loads a lot's queries twice. Forward has two products where this has five, and none that two cores add to."""
+LIMITS = """\
+Four pipes of the Cube cores bound the last step: MTE2 is busy for {AIC MTE2} of the time, M for {AIC M}, FIX for {AIC FIX},
+MTE1 for {AIC MTE1}. Each gap of one pipe is a wait for another pipe, because L1 is full: keys and values stay in L1, and
+only one chunk of queries and of output gradients fits, so the loads of a chunk start when the products of the previous
+chunk end. L2 slows FIX, which accumulates all three results in GM in float32 (each addition is a read and a write in L2),
+and MTE2, which loads each chunk of queries twice. The forward pass has two products where this kernel has five, and no
+result to which several cores add."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -73,10 +73,10 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass as float16
+    tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass between the cores as float16
     goal=0.6,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
     results=3,
 )
 check = LADDER.check

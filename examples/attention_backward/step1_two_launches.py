@@ -1,9 +1,10 @@
-"""A launch for keys, one for queries
+"""One launch for keys, one for queries
 
-The first launch has a block for each tile of 64 keys, and goes over all queries: from the transposed scores, a row for each
-key, come the weights and their gradients as the operands that `dV` and `dK` need. The second has a block for each
-tile of queries, goes over all keys, and makes the same weights again, for `dQ`. Seven products, one after the other as
-written; the compiler pipelines both serial loops by itself, so that the cores work on several iterations.
+The first launch has a block for each tile of 64 keys, which loops over all queries: it computes the transposed scores, with
+a row for each key, so that the weights and their gradients are already the operands of `dV` and `dK`. The second launch has
+a block for each tile of queries, which loops over all keys and recomputes the same weights for `dQ`. These are seven
+products, in program order one after the other. The compiler pipelines both serial loops automatically, so that the cores
+work on several iterations at a time.
 """
 
 from ladder import check

@@ -1,12 +1,12 @@
-"""Several iterations under way
+"""Several iterations in flight
 
-`T.Pipelined` in both launches: the Cube cores make the scores of the next tiles while the Vector cores make weights of the
-last ones. `dK`, `dV` and `dQ` stay in L0C all along, as they did.
+`T.Pipelined` in both launches: the Cube core computes the scores of the next tiles while the Vector cores compute the
+weights of the previous ones. `dK`, `dV` and `dQ` stay in L0C throughout, as before.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

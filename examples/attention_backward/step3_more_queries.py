@@ -1,9 +1,9 @@
 """128 queries
 
-Twice the queries in a tile: each load of a key's operands into L0A and L0B serves twice the products, and what passes between
-the cores does so half as often. More do not fit together with `dK` and `dV`, which take half of L0C.
+A tile has twice as many queries: each load of a key operand into L0A or L0B serves twice as many products, and values pass
+between the cores half as often. A larger tile does not fit, because `dK` and `dV` occupy half of L0C.
 
-Cures: hand-overs
+Removes cause: hand-overs
 """
 
 from ladder import check

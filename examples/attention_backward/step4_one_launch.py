@@ -1,11 +1,12 @@
-"""One launch that adds to dQ
+"""One launch that accumulates dQ in GM
 
-The second launch computed scores, weights and their gradients again for one product. The first launch has all operands: `dS.T`,
-read transposed, times the keys is the tile's part of `dQ`, which FIX adds to GM when it copies from L0C. There are five
-products in place of seven. The order of these additions is not fixed, and so the last bits of `dQ` are not either.
+The second launch recomputed scores, weights and their gradients for a single product. The first launch already has both
+operands of this product: `dS.T`, read transposed, times the keys is the tile's contribution to `dQ`, which FIX adds in GM
+when it copies from L0C. Five products remain of seven. The order of these additions is not fixed, so the last bits of `dQ`
+may vary.
 
-To know: that FIX can add where it stores, so that a sum over blocks needs no launch of its own; the profile takes the
-products as given.
+Insight: FIX can add when it stores, so a sum over blocks needs no launch of its own. The profile does not question the
+number of products.
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
-"""One tile of L0C for all products
+"""One L0C buffer for all products
 
-Scores, their gradients and the three results were two buffers of L0C, one for what passes to the Vector cores and one for what
-is added in GM, and waited for each other where the two share bytes. One buffer for all of them is taken slot after slot by
-whatever comes next.
+The previous step used two L0C buffers, one for the scores and their gradients, which go to the Vector cores, and one for
+the three results, which are added in GM. The two buffers shared bytes, so operations on one waited for operations on the
+other. Now all products use one multi-buffered tile, and each product takes the next slot.
 
-To know: that no two products have to be live at once here, since all leave L0C as soon as they are summed.
+Insight: no two products have to be live at the same time, because each leaves L0C as soon as its sum is complete.
 """
 
 from ladder import check
@@ -21,10 +21,10 @@ AUTO = {
 
 
 @tilelang.jit(workspace_idx=[9, 10, 11, 12], target="ascendc", pass_configs=AUTO)
-def attention_backward(heads, length, dim, lot=256, base=128, rows=16, cores=24):
+def attention_backward(heads, length, dim, chunk=256, base=128, rows=16, cores=24):
     scale = dim**-0.5
-    tiles = -(-length // (2 * base))  # of keys of a head
-    lots = -(-length // lot)  # of queries of a head
+    tiles = -(-length // (2 * base))  # of keys in each head
+    chunks = -(-length // chunk)  # of queries in each head
 
     @T.prim_func
     def attention_backward(
@@ -37,25 +37,25 @@ def attention_backward(heads, length, dim, lot=256, base=128, rows=16, cores=24)
         DQ: T.Tensor((heads, length, dim), "float32"),
         DK: T.Tensor((heads, length, dim), "float32"),
         DV: T.Tensor((heads, length, dim), "float32"),
-        scores: T.Tensor((cores, 2 * base, lot), "float16"),
-        changes: T.Tensor((cores, 2 * base, lot), "float16"),
-        weights: T.Tensor((cores, 2 * base, lot), "float16"),
-        slopes: T.Tensor((cores, 2 * base, lot), "float16"),
+        scores: T.Tensor((cores, 2 * base, chunk), "float16"),
+        changes: T.Tensor((cores, 2 * base, chunk), "float16"),
+        weights: T.Tensor((cores, 2 * base, chunk), "float16"),
+        slopes: T.Tensor((cores, 2 * base, chunk), "float16"),
     ):
         with T.Kernel(cores, is_npu=True) as (core, vid):
             k = T.alloc_L1((2 * base, dim), "float16")
             v = T.alloc_L1((2 * base, dim), "float16")
-            q = T.alloc_L1((lot, dim), "float16")
-            do = T.alloc_L1((lot, dim), "float16")
+            q = T.alloc_L1((chunk, dim), "float16")
+            do = T.alloc_L1((chunk, dim), "float16")
             p = T.alloc_L1((base, base), "float16")
             score = T.alloc_L0C((base, base), "float32")
 
-            lse = T.alloc_ub((1, lot), "float32")
-            delta = T.alloc_ub((1, lot), "float32")
-            s_half = T.alloc_ub((rows, lot), "float16")
-            c_half = T.alloc_ub((rows, lot), "float16")
-            s = T.alloc_ub((rows, lot), "float32")
-            c = T.alloc_ub((rows, lot), "float32")
+            lse = T.alloc_ub((1, chunk), "float32")
+            delta = T.alloc_ub((1, chunk), "float32")
+            s_half = T.alloc_ub((rows, chunk), "float16")
+            c_half = T.alloc_ub((rows, chunk), "float16")
+            s = T.alloc_ub((rows, chunk), "float32")
+            c = T.alloc_ub((rows, chunk), "float32")
 
             for turn in T.serial(T.ceildiv(heads * tiles - core, cores)):
                 own = turn * cores + core
@@ -63,51 +63,51 @@ def attention_backward(heads, length, dim, lot=256, base=128, rows=16, cores=24)
                 first = own % tiles * 2 * base
                 T.copy(K[head, first : first + 2 * base, :], k)
                 T.copy(V[head, first : first + 2 * base, :], v)
-                for part in T.Pipelined(lots, num_stages=2):
-                    row = part * lot
-                    T.copy(Q[head, row : row + lot, :], q)
-                    T.copy(DO[head, row : row + lot, :], do)
+                for part in T.Pipelined(chunks, num_stages=2):
+                    row = part * chunk
+                    T.copy(Q[head, row : row + chunk, :], q)
+                    T.copy(DO[head, row : row + chunk, :], do)
                     for h in T.serial(2):
-                        for j in T.Pipelined(lot // base, num_stages=2):
+                        for j in T.Pipelined(chunk // base, num_stages=2):
                             T.gemm_v0(k[h * base : (h + 1) * base, :], q[j * base : (j + 1) * base, :], score,
                                       transpose_B=True, init=True)
                             T.copy(score, scores[core, h * base : (h + 1) * base, j * base : (j + 1) * base])
                     for h in T.serial(2):
-                        for j in T.Pipelined(lot // base, num_stages=2):
+                        for j in T.Pipelined(chunk // base, num_stages=2):
                             T.gemm_v0(v[h * base : (h + 1) * base, :], do[j * base : (j + 1) * base, :], score,
                                       transpose_B=True, init=True)
                             T.copy(score, changes[core, h * base : (h + 1) * base, j * base : (j + 1) * base])
 
-                    T.copy(L[head, row : row + lot], lse[0, :])
-                    T.copy(D[head, row : row + lot], delta[0, :])
+                    T.copy(L[head, row : row + chunk], lse[0, :])
+                    T.copy(D[head, row : row + chunk], delta[0, :])
                     for r in T.Pipelined(base // rows, num_stages=2):
                         at = vid * base + r * rows
                         T.copy(scores[core, at : at + rows, :], s_half)
                         T.copy(s_half, s)
-                        for y, x in T.Parallel(rows, lot):
+                        for y, x in T.Parallel(rows, chunk):
                             s[y, x] = T.exp(s[y, x] * scale - lse[0, x])
                         T.copy(s, s_half)
                         T.copy(s_half, weights[core, at : at + rows, :])
                         T.copy(changes[core, at : at + rows, :], c_half)
                         T.copy(c_half, c)
-                        for y, x in T.Parallel(rows, lot):
+                        for y, x in T.Parallel(rows, chunk):
                             c[y, x] = (c[y, x] - delta[0, x]) * s[y, x] * scale
                         T.copy(c, c_half)
                         T.copy(c_half, slopes[core, at : at + rows, :])
 
-                    T.copy(DO[head, row : row + lot, :], do)
+                    T.copy(DO[head, row : row + chunk, :], do)
                     for h in T.serial(2):
-                        for j in T.Pipelined(lot // base, num_stages=2):
+                        for j in T.Pipelined(chunk // base, num_stages=2):
                             T.copy(weights[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
                             T.gemm_v0(p, do[j * base : (j + 1) * base, :], score[:, :dim], init=(j == 0))
                         T.atomic_add(DV[head, first + h * base, 0], score[:, :dim])
-                    T.copy(Q[head, row : row + lot, :], q)
+                    T.copy(Q[head, row : row + chunk, :], q)
                     for h in T.serial(2):
-                        for j in T.Pipelined(lot // base, num_stages=2):
+                        for j in T.Pipelined(chunk // base, num_stages=2):
                             T.copy(slopes[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
                             T.gemm_v0(p, q[j * base : (j + 1) * base, :], score[:, :dim], init=(j == 0))
                         T.atomic_add(DK[head, first + h * base, 0], score[:, :dim])
-                    for j in T.serial(lot // base):
+                    for j in T.serial(chunk // base):
                         for h in T.Pipelined(2, num_stages=2):
                             T.copy(slopes[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
                             T.gemm_v0(p, k[h * base : (h + 1) * base, :], score[:, :dim], transpose_A=True, init=(h == 0))

@@ -12,15 +12,15 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-The mean and the variance of each channel of a batch of images, `x` of batch by channels by pixels: what BatchNorm needs
-in training before it can do anything, and all of it that is not elementwise. `mean = sum(x) / n` and `var = sum((x -
-mean) ** 2) / n`, in float32, over all pixels of all images; the pixels of a channel of one image lie side by side, and
-its next image is far away.
+The mean and variance of each channel of a batch of images `x`, stored as batch x channels x pixels: `mean = sum(x) / n` and
+`var = sum((x - mean) ** 2) / n`, in float32, over all pixels of all images. These statistics are the part of BatchNorm in
+training that is not elementwise. The pixels of a channel are contiguous within one image, and the same channel of the next
+image is far away in memory.
 
-Written as it stands it needs two passes, since the variance wants the mean. `var = sum(x * x) / n - mean * mean` needs
-one, and loses everything where the mean is large and the variance small: the difference of two large numbers that are
-nearly equal. What has neither fault is known as Chan's: the means and squares of parts, each around its own mean, can
-be put together exactly."""
+As written the formula needs two passes, since the variance needs the mean. The form `var = sum(x * x) / n - mean * mean`
+needs one pass, but loses all accuracy if the mean is large and the variance small, because it subtracts two large, nearly
+equal numbers. Chan's algorithm has neither disadvantage: it combines the means and the sums of squares of parts, each
+around its own mean, exactly."""
 
 
 def inputs(batch: int, channels: int, pixels: int, dtype: str) -> tuple[NDArray[Any], ...]:

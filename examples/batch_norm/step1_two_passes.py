@@ -1,9 +1,9 @@
 """Two passes
 
-Each core takes every 48th channel: all images for the mean, and all of them again for the variance. A channel of an
-image is a run of memory of 12 KB in float32, which is as good as any; but everything is loaded twice.
+Each core processes every 48th channel: it reads all images for the mean, and reads them again for the variance. A channel
+of an image is contiguous, 12 KB in float32, which is long enough for full bandwidth; but all data is loaded twice.
 
-`num_stages=1` keeps each loop over images serial, which the compiler would pipeline by itself (`pipeline-loops`).
+`num_stages=1` keeps each loop over images serial; otherwise the compiler would pipeline it (`pipeline-loops`).
 """
 
 from ladder import check

@@ -1,11 +1,12 @@
 """One pass
 
-For the part of a channel in one image, the mean and the sum of squared differences to this mean are computed in UB, and are
-combined with those of the earlier images. From `b` parts to `b + 1` the mean changes by a fraction of the difference of the
-means, and the sum grows by that of the new part and by a term with the squared difference. These are a few operations on
-single numbers.
+For the part of a channel in one image, the mean and the sum of squared differences from this mean are computed in UB, and
+are combined with those of the earlier images. From `b` parts to `b + 1`, the mean changes by a fraction of the difference
+of the means, and the sum grows by the sum of the new part and by a term with the squared difference. These are a few
+operations on single numbers.
 
-To know: how the means and the squares of two parts are put together, so that the second pass is not needed.
+Insight: means and sums of squares of two parts can be combined exactly (Chan's algorithm), so that no second pass is
+needed.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""Two tiles under way
+"""Double buffering
 
-The part of a channel that the next image has is loaded while V is at this one's.
+The part of the channel in the next image is loaded while V processes the current one.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
-"""Four channels side by side
+"""Four channels at a time
 
-Those few operations cost an instruction each, whether for one number or for four. Four channels of an image lie side by
-side, and so one load brings them. In float32 the loads have no gap any more. In float16 it is V that has none.
+The few operations that combine two parts cost one instruction each, for one number as for four. Four channels of an image
+are contiguous, so one load reads them. In float32 the loads now have no gaps. In float16 V has none.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

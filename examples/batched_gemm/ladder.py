@@ -1,4 +1,4 @@
-"""Many products of matrices of one size."""
+"""A batch of matrix products of the same size."""
 
 import sys
 from pathlib import Path
@@ -12,19 +12,20 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C[i] = A[i] @ B[i]` in float16, summed in float32, for a batch of matrices none of which is large: 16 of 1024 x 1024 x 1024
-and 96 of 1024 x 1024 with a K of 128, as the scores of 96 heads are. Libraries have a function of its own for it: a launch for
-each would leave cores without work and begin anew each time.
+`C[i] = A[i] @ B[i]` in float16, summed in float32, for a batch of small matrices: 16 products of 1024 x 1024 x 1024, and 96
+products of 1024 x 1024 with a K of 128, the size of the scores of 96 attention heads. Libraries have a separate function
+for this case: one launch for each product would leave cores idle and pay the launch cost each time.
 
-Each matrix is used for one product only, so that all of them come from HBM once and go there once: of the second size, whose
-results are eight times as large as its operands, that takes longer than the Cube cores."""
+Each operand is used for one product only, so all of them are read from HBM once, and all results are written there once. In
+the second size, where the results are eight times as large as the operands, this traffic takes longer than the Cube cores
+need."""
 
-REST = """\
-The first size is bound by M, at work for {0: AIC M} of the time: it has all of L0C for one tile, and waits until FIX has
-drained it, and for its first pieces after the launch and at each new matrix, of which L2 has nothing yet; 512 tiles are no
-multiple of 24. Two tiles of half the width in L0C were tried: MTE1 and loads of half a line take what is won. The second is
-bound by FIX, at work for {1: AIC FIX} of the time, for {1: AIC FIX HBM} slowed by HBM: what it stores is more than L2
-holds."""
+LIMITS = """\
+The first size is bound by M, which is busy for {0: AIC M} of the time. One tile occupies all of L0C, so M waits until FIX
+has stored it. M also waits for the first loads after the launch and at each new matrix, none of which is in L2 yet; and 512
+tiles are not a multiple of 24. Two tiles of half the width in L0C were tried: MTE1 and loads of half a line lose what the
+overlap gains. The second size is bound by FIX, which is busy for {1: AIC FIX} of the time, for {1: AIC FIX HBM} slowed by
+HBM, because the results are larger than L2."""
 
 
 def inputs(batch: int, M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -53,6 +54,6 @@ LADDER = Ladder(
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

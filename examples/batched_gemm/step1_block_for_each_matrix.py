@@ -1,6 +1,6 @@
-"""A block for each matrix
+"""One block for each matrix
 
-A block computes all tiles of its matrix, one after the other. 16 matrices are work for 16 of the 24 cores.
+A block computes all tiles of its matrix, one after the other. 16 matrices occupy only 16 of the 24 cores.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """Tiles of all matrices
 
-One block for each core takes every 24th tile, whichever matrix it is of: a tile's number says that, too. Now all cores have
-work, and it ends at about the same time.
+There is one block for each core, and it computes every 24th tile over all matrices; the tile number determines the matrix.
+Now all cores have work and end at about the same time.
 
-Cures: few blocks
+Removes cause: few blocks
 """
 
 from ladder import check

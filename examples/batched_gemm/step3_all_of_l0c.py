@@ -1,8 +1,8 @@
-"""All of L0C
+"""Tiles that fill L0C
 
-128 x 256 sums in float32. A quarter less is loaded for the same product.
+A tile has 128 x 256 sums in float32. A quarter less data is loaded for the same product.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check

@@ -1,4 +1,6 @@
-"""Bias, dropout, residual and LayerNorm: the end of each half of a transformer's layer."""
+"""Bias, dropout, residual and LayerNorm: the end of the attention block and of the feed-forward block of a transformer
+layer.
+"""
 
 import sys
 from pathlib import Path
@@ -13,12 +15,12 @@ from ladders import Ladder, Work
 
 EPS, KEEP = 1e-5, 0.9
 ABOUT = """\
-`z = residual + dropout(x + bias)`, after both the attention and the feed-forward block of a layer, and for BERT also
-`y = layer_norm(z)` of it. Dropout multiplies by 0 or by `1 / keep`, as a mask of a byte for each element says. (The
-mask is given: it is needed again in the backward pass, and whoever draws it decides how.) It is computed in float32.
+`z = residual + dropout(x + bias)`, computed after the attention block and after the feed-forward block of a layer; BERT
+also computes `y = layer_norm(z)`. Dropout multiplies each element by 0 or by `1 / keep`, as given by a mask with one byte
+for each element. (The mask is an input: the backward pass needs it again, and the caller chooses how to draw it.) All
+computation is in float32.
 
-The sizes are named with True where LayerNorm belongs to it. Three tensors are read, one of them of bytes, and one is
-written."""
+Sizes with LayerNorm have `True` in their names. Three tensors are read, one of them of bytes, and one is written."""
 
 
 def inputs(rows: int, columns: int, dtype: str, norm: bool) -> tuple[NDArray[Any], ...]:

@@ -1,9 +1,9 @@
 """Three launches
 
-One for bias and dropout, one for the residual, one for LayerNorm, two rows at a time, with tensors between them in the
-type that they come in. The larger half of all traffic is between the launches.
+One launch for bias and dropout, one for the residual, one for LayerNorm, two rows at a time, with intermediate tensors in
+the type of the inputs. More than half of all traffic is that of the intermediate tensors.
 
-`num_stages=1` keeps each loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
+`num_stages=1` keeps each loop serial; otherwise the compiler would pipeline it (`pipeline-loops`).
 """
 
 from ladder import EPS, KEEP, check

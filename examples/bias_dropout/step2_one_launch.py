@@ -1,9 +1,9 @@
 """One launch
 
-`z` stays in UB, in float32, until it is whole, and with LayerNorm until its row is scaled; it is not rounded on its way
-any more, either. What a tile becomes is said in a macro; `if norm:` in it is decided when the kernel is made.
+`z` stays in UB in float32 until it is complete, with LayerNorm until its row is normalised, so it is also no longer rounded
+in between. A macro contains the computation on a tile; its `if norm:` is evaluated when the kernel is compiled.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import EPS, KEEP, check

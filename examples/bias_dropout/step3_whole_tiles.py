@@ -1,9 +1,10 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-Four rows, and a loop over tiles that are whole on every core, in which loads, V and stores overlap; the rows that are
-left come after it, as many on every core. MTE2 has no gap any more, but for LayerNorm in float16.
+A tile has four rows. The loop runs over tiles that are full on every core, so that loads, vector work and stores overlap;
+the remaining rows are divided evenly among the cores after the loop. MTE2 has no more gaps, except with LayerNorm in
+float16.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import EPS, KEEP, check

@@ -1,9 +1,9 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-In float16 six rows have two slots for all three tensors. With more of them V would get no new tile while it works on
-one.
+In float16 six rows fit with two slots for each of the three tensors. With more rows no second slot would fit, and no tile
+could be loaded while V processes another.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import EPS, KEEP, check

@@ -1,4 +1,4 @@
-"""A bias and GeLU, after a linear layer."""
+"""Bias and GeLU after a linear layer."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y = gelu(x + bias)`, the bias one for each column, with the approximation of GeLU by a hyperbolic tangent, `gelu(z) = z
-/ 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 * z ** 3)))`, computed in float32. It is what stands between the two linear
-layers of a block of BERT or GPT.
+`y = gelu(x + bias)` with one bias for each column and the tanh approximation of GeLU, `gelu(z) = z / 2 * (1 + tanh(sqrt(2 /
+pi) * (z + 0.044715 * z ** 3)))`, computed in float32. It is the computation between the two linear layers of a BERT or GPT
+block.
 
-There are a dozen operations for each element, and every one of them could be a kernel: that is how one writes it with a
-library. What a *fused* kernel spares is not the operations, but the way to global memory and back between them."""
+There are a dozen operations for each element. A library would execute each of them as a separate kernel. A *fused* kernel
+does not save operations; it saves the traffic of intermediate tensors through global memory."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

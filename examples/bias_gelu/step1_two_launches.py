@@ -1,9 +1,9 @@
 """Two launches
 
-The bias by one kernel, GeLU by the next, with the sum in global memory between them (`T.alloc_global`). Each is as
-plain as can be: every core takes every 48th tile of two rows, and loads, V and stores take turns.
+One kernel adds the bias, the next computes GeLU, with the sum in global memory between them (`T.alloc_global`). Both are as
+simple as possible: every core processes every 48th tile of two rows, and loads, vector work and stores do not overlap.
 
-`num_stages=1` keeps each loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
+`num_stages=1` keeps each loop serial; otherwise the compiler would pipeline it (`pipeline-loops`).
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
 """One launch
 
-The same lines in one kernel. The sum stays where it was made, in UB, and what is between the two takes no memory at
-all: each element is read once and written once. All that follows is about keeping V busy. (What becomes of a tile is
-said in a macro, `T.macro`, which is written out where it is called.)
+The same lines in one kernel. The sum stays in UB, so no intermediate tensor is needed: each element is read once and
+written once. The following steps keep V busy. (A macro, `T.macro`, contains the computation on a tile; it is inlined where
+it is called.)
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

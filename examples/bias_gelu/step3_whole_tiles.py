@@ -1,9 +1,9 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left after
-it, as many on every core.
+The loop runs over tiles that are full on every core, so that loads, vector work and stores overlap; the remaining rows are
+divided evenly among the cores after the loop.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import check

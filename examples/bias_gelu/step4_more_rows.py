@@ -1,8 +1,8 @@
 """Four times as many rows in a tile
 
-V begins and ends a quarter as often.
+The start-up cost of vector instructions is paid a quarter as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-In float16 a tile has room for fourteen rows, with two slots still; in float32 eight are what has.
+In float16 a tile of fourteen rows fits with two slots; in float32 eight rows fit.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""A row of factors for all rows, and another element type."""
+"""Multiplication by a row of factors, with a conversion of the element type."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y[r, c] = cast(x[r, c]) * s[c]`: what stands where one part of a model computes in float16 and the next in float32, or the
-other way round, and columns have a scale. The type in the table is that of `x`, and `y` has the other one; the factors are
-float32, and so is the product.
+`y[r, c] = cast(x[r, c]) * s[c]`: a conversion between float16 and float32 parts of a model, with a scale for each column.
+The table gives the type of `x`; `y` has the other type. The factors are float32, and so is the product.
 
-The row of factors is broadcast: each of its elements meets one of every row. It is loaded once by each core, and V takes it
-again for each row of a tile, without a copy of it. The cast is an instruction of V, too. So the bytes of `x` and `y` are all
-there is to wait for, if neither is done for itself."""
+The row of factors is broadcast to all rows of `x`. Each core loads it once, and V reads it again for each row of a tile
+without a copy. The cast is an instruction of V, too. If both are fused in one kernel, the lower bound is the traffic of `x`
+and `y`."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,7 +1,7 @@
 """Two launches
 
-One makes `x` float32, the other multiplies and makes the result what it has to be, with a tensor between them, as a library
-would have it.
+One launch converts `x` to float32, the other multiplies and converts the result to its type, with an intermediate tensor,
+as a library would do it.
 """
 
 from ladder import check

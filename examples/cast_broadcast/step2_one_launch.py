@@ -1,8 +1,8 @@
 """One launch
 
-Each element is cast, multiplied, and cast again where it has to be, before it leaves UB.
+Each element is converted, multiplied and, if necessary, converted again, all in UB.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Sixteen rows
 
-What a load, a store and an instruction take to begin is shared by sixteen rows; the row of factors is the same for all of them.
+Sixteen rows share the start-up cost of each load, store and instruction; the row of factors is the same for all of them.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Attention, forward, each position to itself and those before it."""
+"""Causal attention, forward: each position attends to itself and to earlier positions."""
 
 import sys
 from pathlib import Path
@@ -12,19 +12,20 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Attention of a language model: position `i` sees the keys `0 .. i`, and so half of all scores count. The operations in the
-table are those of this half, so that a kernel that computes the other half as well has at most 50 % of the peak.
+The attention of a language model: position `i` attends to the keys `0 .. i`, so only half of all scores are used. The
+operations in the table are those of this half, so a kernel that computes all scores reaches at most 50 % of the peak.
 
-What is shared with attention over all keys, and why, is in [its ladder](attention.md); this one begins with tiles of 128
-queries and 128 keys and several iterations under way. It is about the other half: who computes it, who masks it, and what the
-triangle that is left does to the balance between cores."""
+[The ladder of attention](attention.md) explains what both kernels share; this ladder starts with tiles of 128 queries and
+128 keys and several iterations in flight. Its steps skip the unused half of the scores, apply the mask only where it is
+needed, and balance the resulting triangle of work between the cores."""
 
 
-REST = """\
-V of the Vector cores bounds the last step, at work for {AIV V} of the time; MTE2 of the Cube cores, which loads keys, values
-and weights from L2, is for {AIC MTE2}. That is as without a mask, in [attention](attention.md). Two things cost what is lost
-to it: the scores on the diagonal, of which half are thrown away and which have the mask as well (a pair of tiles takes 17
-turns for 16.5 turns of scores that count), and the launch, {launch share} of a call that is half as long."""
+LIMITS = """\
+The last step is bound by V of the Vector cores, which is busy for {AIV V} of the time; MTE2 of the Cube cores, which loads
+keys, values and weights from L2, is busy for {AIC MTE2}. Both are as in [attention](attention.md) without a mask. The share
+is lower than there for two reasons: half of the scores on the diagonal are discarded, and these tiles are also masked (a
+pair of tiles takes 17 iterations, with 16.5 iterations of useful scores); and the launch takes {launch share} of a call
+that is half as long."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -61,6 +62,6 @@ LADDER = Ladder(
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

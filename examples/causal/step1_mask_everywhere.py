@@ -1,7 +1,7 @@
-"""A mask everywhere
+"""A mask on all tiles
 
-Attention over all keys, and scores of later keys are set to a number so small that their weights are zero: two comparisons'
-worth of V's work for each score, and the Cube cores multiply what is thrown away.
+The kernel computes attention over all keys and sets the scores of later keys to a number so small that their weights become
+zero. The mask costs V as much as two comparisons for each score, and half of the Cube cores' products are discarded.
 """
 
 from ladder import check

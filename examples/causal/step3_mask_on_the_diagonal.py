@@ -1,9 +1,9 @@
-"""A mask on the diagonal alone
+"""A mask on the diagonal only
 
-All keys of the tiles below the diagonal count. One tile in each row is cut by it, and there `j <= i` is the mask, whatever
-the row.
+All keys in tiles below the diagonal are used, so these tiles need no mask. The diagonal crosses one tile of keys for each
+tile of queries, and there the mask is `j <= i`, which is the same in all rows of tiles.
 
-To know: where the mask cuts; that V spends its time on a mask which changes nothing is not to be seen from the times.
+Insight: only tiles on the diagonal need the mask. The times show that V is busy, but not that a mask changes nothing.
 """
 
 from ladder import check

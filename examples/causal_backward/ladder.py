@@ -1,4 +1,6 @@
-"""Causal attention, backward: the gradients of queries, keys and values, each position of those before it."""
+"""Causal attention, backward: the gradients of queries, keys and values, where each position attends to itself and to
+earlier positions.
+"""
 
 import sys
 from pathlib import Path
@@ -12,17 +14,17 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-The gradients of [causal attention](causal.md), of which half of all scores count: key `j` has a part in the results of
-the queries `j ..` after it, and of no other. What is computed, why that takes five products, and who sums what is in
-[attention's backward pass](attention_backward.md); this ladder begins with its fourth step, one launch of tiles of 64
-keys and 128 queries. It is about the other half, which lies before the diagonal here, as a block keeps keys and goes over
-queries. The operations in the table are those of the half that counts."""
+The gradients of [causal attention](causal.md), where only half of all scores are used: key `j` contributes only to the
+results of the queries `j ..` that follow it. [The ladder of attention's backward pass](attention_backward.md) explains the
+formulas, the five products, and which block accumulates which sum; this ladder starts with its fourth step, one launch with
+tiles of 64 keys and 128 queries. Since a block keeps keys and loops over queries, the unused half lies before the diagonal.
+The operations in the table are those of the used half."""
 
-REST = """\
-As without a mask, four pipes of the Cube cores share the last step: MTE2 is at work for {AIC MTE2} of the time, M for {AIC M},
-FIX for {AIC FIX}, MTE1 for {AIC MTE1}, and each waits for the others, as L1 has room for one lot of queries. What else is
-lost is the diagonal: a pair of tiles of 256 keys takes 17 lots of 512 queries for 16 lots of scores that count, and
-each tile begins with pipes that are empty, four times on a core. The launch is {launch share}."""
+LIMITS = """\
+As without a mask, four pipes of the Cube cores bound the last step: MTE2 is busy for {AIC MTE2} of the time, M for {AIC M},
+FIX for {AIC FIX}, MTE1 for {AIC MTE1}, and each waits for the others, because L1 has room for only one chunk of queries.
+Further losses are the diagonal (a pair of tiles of 256 keys takes 17 chunks of 512 queries, with 16 chunks of useful
+scores) and the start of each tile with empty pipes, four times on a core. The launch takes {launch share}."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -66,10 +68,10 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass as float16
+    tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass between the cores as float16
     goal=0.6,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
     results=3,
 )
 check = LADDER.check

@@ -1,8 +1,8 @@
-"""A mask everywhere
+"""A mask on all tiles
 
-All queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask; after the exponentials the weights
-whose key comes after the query are set to 0, and so are their gradients. These weights are computed and transferred although
-they are not needed.
+The kernel processes all queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask. After the
+exponentials, the weights of keys that are later than the query are set to 0, and so are their gradients. These weights are
+computed and transferred although they are not needed.
 """
 
 from ladder import check

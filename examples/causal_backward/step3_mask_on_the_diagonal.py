@@ -1,8 +1,8 @@
-"""A mask on the diagonal alone
+"""A mask on the diagonal only
 
-The diagonal passes through the first tile of queries, and through no other.
+The diagonal crosses only the first tile of queries of each block, so no other tile needs the mask.
 
-To know: where the mask cuts; that V spends its time on a mask which changes nothing is not to be seen from the times.
+Insight: only tiles on the diagonal need the mask. The times show that V is busy, but not that a mask changes nothing.
 """
 
 from ladder import check
@@ -47,7 +47,7 @@ def causal_backward(heads, length, dim, tile_M=128, tile_N=64):
 
             T.copy(K[head, first : first + tile_N, :], k)
             T.copy(V[head, first : first + tile_N, :], v)
-            before = first // tile_M  # tiles of queries that come before all of these keys
+            before = first // tile_M  # tiles of queries that precede all of these keys
             for t in T.Pipelined(queries - before, num_stages=2):
                 row = (before + t) * tile_M
                 T.copy(Q[head, row : row + tile_M, :], q)

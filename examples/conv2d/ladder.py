@@ -1,4 +1,4 @@
-"""A convolution as a product of matrices."""
+"""A convolution as a matrix product."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y[n, h, w, :] = sum(x[n, h + i, w + j, :] @ weight[i, j] for i, j in the filter)`, three by three, in float16 summed in
-float32. An image is kept pixel by pixel, with all channels of a pixel side by side, and it has its margin of zeros with
-it, so that no tap of the filter falls outside.
+`y[n, h, w, :] = sum(x[n, h + i, w + j, :] @ weight[i, j] for i, j in the filter)` with a 3 x 3 filter, in float16, summed
+in float32. Images are stored channels-last (all channels of a pixel are contiguous) and are already padded with zeros, so
+that no tap of the filter reads outside.
 
-Written so, a convolution is nine products of matrices, pixels by channels times channels by filters, that add up in one
-tile of L0C. What a tap has for its left matrix is the image, a few pixels further on. *Im2col* makes that matrix in
-memory first; *implicit* is what says where its rows are, and never makes it."""
+In this form a convolution is nine matrix products, pixels x channels times channels x filters, accumulated in one tile of
+L0C. The left matrix of a tap is the image, shifted by a few pixels. *Im2col* first writes this matrix to memory; an
+*implicit* GEMM reads its rows from the image and never stores it."""
 
 SIZE = 3
 """of the filter, both ways"""

@@ -1,8 +1,8 @@
-"""Im2col, and a product
+"""Im2col and a matrix product
 
-A first launch copies what each tap of the filter sees, nine times the image, to a matrix of pixels by taps and
-channels; a second one multiplies, a line of the image by 128 filters for each block. The copies alone take longer than
-a good kernel takes in all.
+The first launch copies the pixels that each tap reads, nine times the image, to a matrix of pixels x (taps and channels).
+The second launch multiplies; a block computes one row of the image for 128 filters. The copies alone take longer than the
+whole of an efficient kernel.
 """
 
 from ladder import SIZE, check

@@ -1,10 +1,9 @@
-"""No matrix
+"""Implicit GEMM
 
-The left matrix of a tap is a line of the image, from the tap's column on: `X[image, row + i, j : j + width, :]` is
-loaded to L1 as it is, and the layout that M wants is made on the way. The first launch is gone, and most of what is
-loaded comes from L2.
+The left matrix of a tap is a row of the image, starting at the column of the tap: `X[image, row + i, j : j + width, :]` is
+loaded to L1 as it is, and the load converts it to the layout that M needs. The first launch is gone, and most loads hit L2.
 
-To know: that the left matrix need not exist: its rows lie in the image already, one after the other.
+Insight: the left matrix need not be stored, because its rows are already contiguous in the image.
 """
 
 from ladder import SIZE, check

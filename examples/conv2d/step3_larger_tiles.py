@@ -1,10 +1,10 @@
-"""All of L0C
+"""Tiles that fill L0C
 
-Two lines of the image, 128 pixels, by all 256 filters are 128 KB in float32, the whole of L0C: each weight that is
-loaded is used twice as often, and so is each pixel. In L1 a line begins at a multiple of 16 pixels, a fractal, and
-where lines are not as long as that, what is beyond their end is multiplied for nothing and not stored.
+Two rows of the image, 128 pixels, by all 256 filters are 128 KB in float32, all of L0C: each weight and each pixel that is
+loaded is used twice as often. In L1 a row starts at a multiple of 16 pixels, the size of a fractal. If the length of a row
+is not such a multiple, the padding after it is multiplied, but not stored.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import SIZE, check

@@ -1,8 +1,8 @@
-"""Two taps under way
+"""Double buffering
 
-`num_stages=2`: the image and the weights of the next tap are loaded while this one is multiplied.
+`num_stages=2`: the pixels and weights of the next tap are loaded while the current tap is multiplied.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import SIZE, check

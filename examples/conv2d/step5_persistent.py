@@ -1,10 +1,9 @@
 """One block for each core
 
-A block that takes every 24th tile goes on loading while the tile before is multiplied and stored; new blocks would
-begin with empty pipes.
+A block that processes every 24th tile loads the next tile while the previous one is multiplied and stored; a new block
+would start with empty pipes.
 
-To know: that waves begin with empty pipes: between two blocks nothing overlaps, but between two iterations of a loop it
-does.
+Insight: each block starts with empty pipes. Nothing overlaps between two blocks, but the iterations of a loop overlap.
 """
 
 from ladder import SIZE, check

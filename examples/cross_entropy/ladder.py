@@ -13,10 +13,10 @@ from ladders import Ladder, Work
 
 ABOUT = """\
 `loss = ln(sum(exp(x))) - x[label]` for each row of `x`, which has a logit for every word of a vocabulary; computed in
-float32. Of a row no more is left than a number: the log-softmax of the other page, with a label picked from it, would
-write as much as it reads, for nothing. A row of 32768 logits does not fit in UB with what is made of it, and is read by
-tiles. With `m` the largest so far and `s` the sum of all `exp(x - m)` so far, a tile that has a larger one scales `s`
-down, as in the softmax of long rows: so one pass is enough."""
+float32. Only one number for each row is stored; a log-softmax kernel from which the label is picked afterwards would write
+as much as it reads. A row of 32768 logits and its intermediate values do not fit in UB, so a row is processed in tiles. `m`
+is the running maximum and `s` the running sum of `exp(x - m)`. A tile with a larger maximum scales `s` down, as in the
+softmax of long rows, so one pass is enough."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,8 +1,7 @@
 """Two passes
 
-The largest of a row first, then the sum: every tile is brought to UB twice. The logit of a row's label is taken from
-the tile that has it (`T.gather`), and from no other; so that the scalar unit never has to read a place, and wait for
-it.
+The first pass computes the maximum of a row, the second the sum: every tile is loaded to UB twice. `T.gather` takes the
+logit of the label from the tile that contains it, so the scalar unit never has to read an index and wait for it.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """One pass
 
-A running maximum, and a sum that is scaled down where it grows: a few operations on one element more for each tile, and
-nothing is loaded again.
+A running maximum, and a running sum that is scaled down when the maximum grows, cost a few more operations on one element
+for each tile, and nothing is loaded twice.
 
-To know: the online softmax: that a sum for one largest element can be turned into that for another.
+Insight: the online softmax. A sum for one maximum can be rescaled to another maximum.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
-"""Eight rows side by side
+"""Eight rows at a time
 
-Seven operations of a tile are on one number for each row. With eight rows of 1024 in the place of one of 8192 they come
-for eight rows at once, and so do the ends of the loop.
+Seven operations for each tile process only one number for each row. With tiles of 8 rows x 1024 in place of 1 row x 8192,
+each of these operations serves eight rows, and the work at the end of a row is also done for eight rows at a time.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,12 +1,12 @@
-"""What can wait for the end of a row
+"""Operations moved to the end of the row
 
-In float16 V is always busy, and twelve of its seventeen instructions for a tile process one number for each
-row: each has the same start-up cost as an instruction on a whole tile. They are not needed for each tile. Each tile gets its
-own maximum and sum, in a row of small buffers, independent of other tiles; the positions of all labels in tiles are
-computed at the beginning of the row; and at its end the results of all tiles are combined at once. The maximum of a tile
-is also computed in float16, with half as many vectors.
+In float16 V is always busy, and twelve of its seventeen instructions for a tile process one number for each row: each has
+the same start-up cost as an instruction on a whole tile. They are not needed for each tile. Each tile gets its own maximum
+and sum, in a row of small buffers, independent of other tiles; the positions of all labels in tiles are computed at the
+beginning of the row; and at its end the results of all tiles are combined at once. The maximum of a tile is also computed
+in float16, with half as many vectors.
 
-To know: that what is known of tiles may be put together when a row ends, for all of them at once.
+Insight: the maxima and sums of all tiles can be combined at once when a row ends.
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Attention of one new token over a long cache."""
+"""Attention of one new token over a long KV cache."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Decoding: one new token, whose query attends to all keys in the cache. Eight query heads share a head of keys and values (GQA),
-so that each key that is loaded serves eight products and no more: HBM is the roof, and the Cube cores, which take rows by
-sixteen, have next to nothing to do. What there is to win is that all cores load all the time."""
+Decoding: one new token, whose query attends to all keys in the cache. Eight query heads share a head of keys and values
+(GQA), so each key that is loaded is used for only eight products: HBM is the bound, and the Cube cores, which process 16
+rows at a time, have little work. The goal is that all cores load all the time."""
 
 
 

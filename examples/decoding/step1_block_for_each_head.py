@@ -1,8 +1,8 @@
-"""A block for each KV head
+"""One block for each KV head
 
-The eight queries of a group are the rows of a tile, and so K and V are loaded once for all of them. The keys come in tiles of
-128, one after the other. Eight KV heads are work for eight of 24 cores. (The second launch puts together what the blocks of a
-head leave, of which there is but one for now.)
+The eight queries of a group are the rows of a tile, so K and V are loaded once for all of them. The keys are processed in
+tiles of 128, one after the other. Eight KV heads occupy only eight of 24 cores. (The second launch combines the partial
+results of the blocks of a head; for now each head has only one.)
 """
 
 from ladder import check

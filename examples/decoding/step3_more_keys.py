@@ -1,9 +1,9 @@
 """512 keys at a time
 
-A tile of 128 keys is 32 KB; between the cores go 8 x 128 scores, a few instructions' worth of work for V, and every way begins
-and ends. With 512 keys in a tile all of that comes a quarter as often.
+A tile of 128 keys is 32 KB, but only 8 x 128 scores pass between the cores, a few instructions for V, and each transfer has
+a start-up cost. With 512 keys in a tile these costs are paid a quarter as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

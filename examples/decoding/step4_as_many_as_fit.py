@@ -1,9 +1,9 @@
 """768 keys at a time
 
-This is the largest number that fits L1 with one slot for K and one for V. With `T.Pipelined` and two slots for each, 384 keys
-fit, which take 4 % longer: K and V alternate anyway, one being loaded while the other is multiplied.
+This is the largest number that fits in L1 with one slot for K and one for V. With `T.Pipelined` and two slots for each, 384
+keys fit, which takes 4 % longer: K and V alternate anyway, so that one is loaded while the other is multiplied.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

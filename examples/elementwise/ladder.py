@@ -1,4 +1,4 @@
-"""Products of two tensors, and a chain after them."""
+"""The product of two tensors, and a chain of operations."""
 
 import sys
 from pathlib import Path
@@ -13,11 +13,11 @@ from ladders import Counterpart, Ladder, Work
 
 ABOUT = """\
 `z = x * y`, and `z = relu(x * y + x)`, a chain of three operations. Two elements are read and one is written for at most
-three operations: as in the reduction, HBM is all that a good kernel waits for, and the chain must cost nothing more than
+three operations: as in the reduction, HBM is the only bound of an efficient kernel, so the chain should take no longer than
 the product.
 
-A kernel's vectors do not end where its tiles end. The last tile is cut short by the tensor's end: what lies beyond arrives
-as zero, and is not written."""
+The size of a tensor need not be a multiple of the tile. The last tile is clipped at the end of the tensor: elements beyond
+the end are loaded as zero, and are not stored."""
 
 
 def inputs(length: int, dtype: str, op: str) -> tuple[NDArray[Any], ...]:

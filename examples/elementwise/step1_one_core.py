@@ -1,7 +1,8 @@
 """One core, one tile after the other
 
-Tiles of both come to UB, `T.Parallel` says what becomes of each element, and the compiler makes vector instructions of it:
-one for the product, and two more for the chain. One core, and each pipe waits for the one before it.
+Tiles of both inputs are loaded to UB, `T.Parallel` states the computation for each element, and the compiler turns it into
+vector instructions: one for the product, and two more for the chain. The kernel uses one core, and each pipe waits for the
+previous one.
 """
 
 from ladder import check

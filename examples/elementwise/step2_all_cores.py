@@ -1,9 +1,9 @@
 """All cores
 
-Every core takes every 48th tile. Nothing is shared, nothing has to be joined: 48 times the requests under way, and HBM is
-what they wait for.
+Every core processes every 48th tile. The cores share no data and need no synchronisation: there are 48 times as many
+requests in flight, and HBM becomes the bound.
 
-Cures: few blocks
+Removes cause: few blocks
 """
 
 from ladder import check

@@ -1,13 +1,13 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-As in the reduction: a loop over tiles that are whole on every core, in which the next loads overlap with the current product
-and the previous store, and then one short tile for the remainder on each core. The work of V is now hidden, so that the chain
+As in the reduction, the loop runs over tiles that are full on every core, so that the next loads overlap with the current
+product and the previous store; the remainder is one short tile on each core. The work of V is now hidden, so that the chain
 takes as long as the product.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

@@ -1,9 +1,10 @@
 """Longer tiles
 
-A load of 8 KB takes hundreds of cycles before its first byte arrives, however long it is. With 24 KB in a tile there is a
-third of these beginnings in float32, a sixth in float16, and UB has the room for two slots of each.
+The first byte of a load arrives after hundreds of cycles, whatever the size of the load. With 24 KB in a tile in place of 8
+KB, this latency is paid a third as often in float32 and a sixth as often in float16, and UB has room for two slots of each
+tile.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

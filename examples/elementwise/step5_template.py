@@ -1,11 +1,10 @@
-"""A template for any function of elements
+"""A template for any elementwise function
 
-The kernel is a Python function of a Python function: whatever `FUNCTIONS` has becomes a kernel as fast as the one before,
-because the function is called while the kernel is traced, with a symbol for an element, and leaves nothing but
-the operations. Where a GPU's template also packs elements into wider loads, nothing is left to do here: tiles move in lines
-of 512 bytes as they are.
+The factory takes a Python function: each entry of `FUNCTIONS` becomes a kernel as fast as that of the previous step,
+because the function is called while the kernel is traced, with a symbol for an element, and only its operations remain. A
+GPU template also packs elements into wider loads; this is not needed here, since tiles move in lines of 512 bytes anyway.
 
-To know: nothing of the machine. The time stays what it was; what is won is that the next function takes no kernel.
+Insight: none about the machine. The time does not change; the gain is that another function needs no new kernel.
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Rows of a table at given places."""
+"""Rows of a table, selected by an index."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`Y[i] = W[I[i]]`: rows of a table at places that are read while the kernel runs. A row is 8 KB, one run of memory, so that
-this could be as fast as a copy. But where to read is known only when the number has been read, by the scalar unit, which
-waits for it; and each row is a request of its own.
+`Y[i] = W[I[i]]`: rows of a table whose indices are read at run time. A row is 8 KB and contiguous, so this could be as fast
+as a copy. But the address of a load is known only after the scalar unit has read the index, for which it waits; and each
+row is a separate request.
 
-How long it takes depends on the places, here a random order in which some rows come twice, so that the kernel is run with
-values for its time."""
+The time depends on the indices, so the kernel is timed with values; here they are in random order, and some rows occur
+twice."""
 
 
 def inputs(rows: int, columns: int, count: int, dtype: str) -> tuple[NDArray[Any], ...]:

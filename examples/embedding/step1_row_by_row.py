@@ -1,7 +1,7 @@
 """Row by row
 
-Every core takes every 48th place. The number comes from GM to the scalar unit by itself, and the row is loaded and stored;
-then the next.
+Every core processes every 48th index. The scalar unit reads the index from GM, the row is loaded and stored, and then the
+next index follows.
 """
 
 from ladder import check

@@ -1,11 +1,10 @@
 """Four rows, one store
 
-Four places are loaded to UB at once, and the scalar unit reads them there, in a few cycles each. The four rows are loaded
-one by one, as `T.Parallel` says, and stored together. Places beyond the last arrive as 0, which is a row like any other,
-and what lies beyond the result is not written.
+Four indices are loaded to UB at once, where the scalar unit reads each of them in a few cycles. The four rows are loaded
+one by one, as `T.Parallel` states, and are stored together. Indices beyond the last are loaded as 0, which is a valid row,
+and rows beyond the end of the result are not stored.
 
-To know: that the scalar unit reads a number from UB in a few cycles and one from GM in hundreds, and that four stores can
-be one.
+Insight: the scalar unit reads a number from UB in a few cycles, and from GM in hundreds; and one store can replace four.
 """
 
 from ladder import check

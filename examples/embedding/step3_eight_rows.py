@@ -1,8 +1,8 @@
 """Eight rows
 
-Two slots of eight rows are 128 KB of UB. Stores are twice as long, and the loop's waits come half as often.
+Two slots of eight rows take 128 KB of UB. Stores are twice as long, and the waits of the loop occur half as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

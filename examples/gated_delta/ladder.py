@@ -12,23 +12,21 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Linear attention whose state forgets and corrects itself: `state = exp(g[t]) * state`, then `delta = b[t] * (v[t] - k[t]
-state)`, `state = state + k[t]' delta`, `o[t] = q[t] state`. What is added for a token depends on what the state says of
-its key, so that a chunk of tokens cannot simply be multiplied: each token's `delta` depends on those of all tokens
-before.
+Linear attention with a state that decays and corrects itself: `state = exp(g[t]) * state`, then `delta = b[t] * (v[t] -
+k[t] state)`, `state = state + k[t]' delta`, `o[t] = q[t] state`. The update of a token depends on the state's value for its
+key, so a chunk of tokens cannot simply be multiplied: the `delta` of each token depends on those of all earlier tokens.
 
-Within a chunk that is a system of linear equations, `(I - n) delta = b v - (b k) state`, where `n` has the products of
-keys, with their decay, below its diagonal and nothing elsewhere. Such an `n` vanishes when it is multiplied by itself
-often enough, and so the inverse of `I - n` is a product of few factors: `(I + n) (I + n^2) (I + n^4) ...`, six for 64
-tokens. That turns a recurrence into matrix products, which is what the Cube cores are for; q, k and v are float16, the
-rest is float32 in between."""
+Within a chunk this dependence is a system of linear equations, `(I - n) delta = b v - (b k) state`, where `n` is strictly
+lower triangular and has the products of keys with their decay. Such an `n` is nilpotent, so the inverse of `I - n` is a
+product of few factors: `(I + n) (I + n^2) (I + n^4) ...`, six for 64 tokens. This turns the recurrence into matrix products
+for the Cube cores. q, k and v are float16, and intermediate values are float32."""
 
-REST = """\
-The chain of one chunk is what bounds it: six rounds, in each of which two products of 64 tokens go from L0C by FIX to
-L1 in float16, and by MTE1 to L0A and L0B again, and the next chunk begins with the state that comes out. No pipe is at
-work for half of the time, MTE1 the longest, for {AIC MTE1}. With `num_stages=2` the loads of the next chunk come earlier and
-nothing else does, and UB, full with what V makes of queries, keys and values, has no room for it: that was tried, and is
-slower. The flops of the roof are those of the recurrence."""
+LIMITS = """\
+The last step is bound by the dependence chain of a chunk: six rounds, in each of which two products of 64 tokens go from
+L0C through FIX to L1 in float16, and through MTE1 to L0A and L0B; the next chunk then starts with the resulting state. No
+pipe is busy for half of the time; the busiest is MTE1, with {AIC MTE1}. `num_stages=2` moves only the loads of the next
+chunk to an earlier time, and UB, which is full with intermediate values of V, has no room for it: it was tried, and is
+slower. The flops of the roofline are those of the recurrence."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -69,7 +67,7 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
+    limits=LIMITS,
     tolerance={"float16": (1e-2, 4e-3)},
 )
 check = LADDER.check

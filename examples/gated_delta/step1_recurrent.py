@@ -1,7 +1,7 @@
 """Token by token
 
-The recurrence as it stands, half of the columns of a head on each core. V goes six times through the state for each
-token, and nothing else takes any time.
+The recurrence as written, with half of the columns of a head on each core. V passes over the state six times for each
+token, and this takes nearly all of the time.
 """
 
 from ladder import check

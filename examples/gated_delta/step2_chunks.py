@@ -1,10 +1,11 @@
 """Chunks of 32 tokens
 
-V makes `n` and what else has decays in it from the products of keys and queries, the Cube core does the rest. `xs`, the
-right side, stays in L0C, and each round adds `n xs` to it; then `n` is squared. `eye` is there to bring `b v` to L0C.
-The state is V's, since it decays in float32. No line says which core does what.
+V computes `n` and the other values with decays from the products of keys and queries; the Cube core computes the rest. The
+right-hand side, `xs`, stays in L0C, and each round adds `n xs` to it; then `n` is squared. A product with the identity
+matrix `eye` moves `b v` to L0C. V keeps the state, since it decays in float32. The compiler assigns the operations to
+cores.
 
-To know: the algorithm by chunks, which makes products of matrices of what goes token by token.
+Insight: the chunked algorithm, which replaces the recurrence over tokens by matrix products.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Chunks of 64 tokens
 
-One round more for twice as many tokens, and half as often the way of the state between the cores.
+There is one more round for twice as many tokens, and the state passes between the cores half as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

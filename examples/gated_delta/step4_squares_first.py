@@ -1,10 +1,10 @@
-"""Squares first
+"""The square before the right-hand side
 
 An iteration waited until its right-hand side was in L1, and computed the square after that. The order is not necessary: the
-square is now computed first, into a separate matrix (`n` and `m` alternate), while the right-hand side is transferred.
-The Cube core has work during every transfer.
+square is now computed first, into a separate matrix (`n` and `m` alternate), while the right-hand side is transferred. The
+Cube core has work during every transfer.
 
-To know: which of two products the other does not wait for.
+Insight: the square does not depend on the right-hand side, so it can be computed during its transfer.
 """
 
 from ladder import check

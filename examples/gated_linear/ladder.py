@@ -12,17 +12,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C = silu(A @ G.T) * (A @ U.T)` with `silu(z) = z / (1 + exp(-z))`, in float16, summed in float32: what LLaMA and its kin have
-for a feed-forward block. Both weights lie as layers have them, a row for each column of the result.
+`C = silu(A @ G.T) * (A @ U.T)` with `silu(z) = z / (1 + exp(-z))`, in float16, summed in float32: the gated feed-forward
+block of LLaMA and similar models. Both weights are stored as linear layers store them, with a row for each column of the
+result.
 
-Two products share an operand, and their results are used together and then no more. A kernel for both never stores either:
-it has a tile of each in L0C, and what is written is one matrix in place of three. The sizes are 4096 tokens of 4096
-numbers, and 4096 or 11008 (LLaMA 7B) in between."""
+Two products share an operand, and their results are used only together. A fused kernel stores neither product: it keeps a
+tile of each in L0C and writes one matrix in place of three. The sizes are 4096 tokens with 4096 features, and 4096 or 11008
+(LLaMA 7B) intermediate features."""
 
-REST = """\
-The last step is bound by MTE2 and L2: for two products of 128 x 128 three matrices are loaded, and both sums fill L0C, so
-that no tile can be larger. With 11008 columns MTE2 is at work for {1: AIC MTE2} of the time, for {1: AIC MTE2 L2} slowed by
-L2. Tiles in bands of eight rows, as the ladder of swizzles has them, win nothing: each byte comes from HBM once already."""
+LIMITS = """\
+The last step is bound by MTE2 and L2: two products of 128 x 128 need loads from three matrices, and their sums fill L0C, so
+no tile can be larger. With 11008 columns MTE2 is busy for {1: AIC MTE2} of the time, for {1: AIC MTE2 L2} slowed by L2.
+Tiles in bands of eight rows, as in the ladder of swizzles, gain nothing, because each byte is already read from HBM only
+once."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -51,7 +53,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (4e-3, 4e-3)},
     goal=0.8,
-    rest=REST,
+    limits=LIMITS,
     rate_of="cube",
 )
 check = LADDER.check

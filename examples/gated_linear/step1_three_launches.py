@@ -1,6 +1,7 @@
 """Three launches
 
-Each product goes to GM as float32, and a third launch, all Vector cores, puts them together. A is loaded for each product anew.
+Each product is stored in GM as float32, and a third launch on all Vector cores combines them. A is loaded again for the
+second product.
 """
 
 from ladder import check

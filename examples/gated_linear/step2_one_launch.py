@@ -1,9 +1,9 @@
 """One launch
 
-A tile of each product, side by side in L0C: 128 x 128 sums twice are all of it. What is loaded of A serves both. The Vector
-cores take both tiles and store one while the Cube core is at the next pair.
+A block keeps a tile of each product in L0C: two tiles of 128 x 128 sums fill it. Each load of A serves both products. The
+Vector cores take both tiles and store one result, while the Cube core computes the next pair.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""Whole lines
+"""Full 512-byte lines along K
 
-512 bytes along K, which are whole lines of L2. Two slots of the three tiles take 384 of the 512 KB of L1.
+A load reads 512 bytes of each row, a full line of L2. Two slots of the three tiles take 384 of the 512 KB of L1.
 
-To know: that GM and L2 move lines of 512 bytes: what loads whole ones asks for each of them once.
+Insight: GM and L2 move lines of 512 bytes, so loads of full lines request each line only once.
 """
 
 from ladder import check

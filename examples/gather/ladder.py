@@ -1,4 +1,4 @@
-"""Elements of each row at places that are given for that row."""
+"""Elements of each row, selected by a row of indices."""
 
 import sys
 from pathlib import Path
@@ -12,10 +12,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y[i, j] = x[i, index[i, j]]`: `torch.gather` along the last axis, as in choosing logits, undoing a sort, or a
-permutation of columns. An embedding takes whole rows, and each is a request of MTE2; here every element has a place of
-its own. As requests to memory they would be one each, of 32 bytes at least for 2 or 4 that are wanted. But all places
-are in one row, and a row fits in UB: it is loaded as it is, and V takes the elements from there (`T.gather`)."""
+`y[i, j] = x[i, index[i, j]]`: `torch.gather` along the last axis, for example to select logits, undo a sort, or permute
+columns. An embedding reads whole rows, each with one request of MTE2; here every element has its own index. Separate
+requests would read at least 32 bytes for each element of 2 or 4 bytes. But all elements come from one row, and a row fits
+in UB: it is loaded as a whole, and V selects the elements there (`T.gather`)."""
 
 
 def inputs(rows: int, columns: int, count: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,12 +1,12 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left after
-it, as many on every core.
+The loop runs over tiles that are full on every core, so that loads, vector work and stores overlap; the remaining rows are
+divided evenly among the cores after the loop.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
 """Four rows at a time
 
-Requests of 16 KB in the place of 4, and a quarter of all beginnings and ends. A gather takes V twelve cycles for 64 elements,
-and in float16 twice as many for twice as many; the places alone are four bytes each, and so MTE2 is still what the kernel
-waits for.
+Requests are 16 KB in place of 4, and start-up costs are paid a quarter as often. A gather takes V twelve cycles for 64
+elements, and in float16 twice as many for twice as many elements; but the indices alone take four bytes for each element,
+so MTE2 is still the bound.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

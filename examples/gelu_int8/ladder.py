@@ -1,4 +1,4 @@
-"""A linear layer, GeLU, and int8 for the next layer."""
+"""A linear layer and GeLU, with int8 results for the next layer."""
 
 import sys
 from pathlib import Path
@@ -12,20 +12,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C = round(gelu(A @ B + bias) / scale)` from float16 to int8, with a scale for each column: the first half of a feed-forward
-block of BERT, whose second half multiplies int8. GeLU is the approximation by a hyperbolic tangent, which is `z / (1 +
-exp(-2 * sqrt(2 / pi) * (z + 0.044715 * z ** 3)))`; the kernel is given one over the scales. What does not fit int8 becomes the
-nearest that does.
+`C = round(gelu(A @ B + bias) / scale)` from float16 to int8, with a scale for each column: the first half of a BERT
+feed-forward block, whose second half multiplies int8. GeLU is the tanh approximation, `z / (1 + exp(-2 * sqrt(2 / pi) * (z
++ 0.044715 * z ** 3)))`; the kernel's input is the reciprocal of the scales. Values outside the range of int8 saturate.
 
-The sizes are those of BERT large and base: 4096 tokens, 1024 or 768 numbers each, four times as many in between. K is short,
-so that a tile is soon done: what surrounds the product counts."""
+The sizes are those of BERT large and base: 4096 tokens with 1024 or 768 features, and four times as many intermediate
+features. K is short, so a tile takes little time, and the work around the product counts."""
 
-REST = """\
-The last step is bound by MTE2, at work for {0: AIC MTE2} of the time at the first size and {1: AIC MTE2} at the second, and M
-has nearly as much to do. B comes in rows of 256 bytes, each with a beginning of its own, which are {0: AIC MTE2 short rows}
-of the time: a tile twice as wide has whole lines and all of L0C, and M waits until FIX has drained it. B that stays in place
-of A was tried, too, and is slower, as M and MTE1 wait where another B begins. The launch takes {0: launch share} and
-{1: launch share}."""
+LIMITS = """\
+The last step is bound by MTE2, which is busy for {0: AIC MTE2} of the time at the first size and {1: AIC MTE2} at the
+second; M has nearly as much work. B is loaded in rows of 256 bytes, whose start-up costs are {0: AIC MTE2 short rows} of
+the time. A tile of twice the width has full lines but fills L0C, so that M waits until FIX has stored it. A version in
+which B stays in L1 in place of A was tried and is slower, because M and MTE1 wait at the start of each new B. The launch
+takes {0: launch share} and {1: launch share}."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -58,6 +57,6 @@ LADDER = Ladder(
     tolerance={"int8": (0.0, 1.0)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

@@ -1,7 +1,7 @@
 """Two launches
 
-The product goes to GM as float32, 64 MB of it; a second launch, all Vector cores, adds the bias, takes GeLU, multiplies by
-one over the scale and stores int8, a quarter of what it reads.
+The product is stored in GM as float32, 64 MB; a second launch on all Vector cores adds the bias, computes GeLU, multiplies
+by the reciprocal of the scale, and stores int8, a quarter of the bytes that it reads.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """One launch
 
-The Vector cores finish a tile while the Cube core multiplies the next one: of the epilogue nothing is left but its last tile. A
-dozen operations for each element are little compared with the product, even where K is short.
+The Vector cores finish a tile while the Cube core multiplies the next one, so only the epilogue of the last tile takes
+extra time. A dozen operations for each element are little work compared with the product, even with a short K.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """Two tiles in L0C
 
-Only B is loaded for a tile, so that narrower tiles do not need more loads. Two tiles of 128 x 128 fit L0C: M computes one while
-FIX copies the other out, and twice as many tiles are distributed over the cores more evenly.
+Only B is loaded for a tile, so narrower tiles do not need more loads. Two tiles of 128 x 128 fit in L0C: M computes one
+while FIX copies the other out, and twice as many tiles are distributed over the cores more evenly.
 
-Cures: hand-overs
+Removes cause: hand-overs
 """
 
 from ladder import check

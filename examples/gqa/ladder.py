@@ -12,19 +12,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Attention in which several heads share their keys and values (*GQA*): here six heads of queries and two of keys, over a prompt
-of 8192 tokens, each of which sees those before it. What is multiplied is what causal attention multiplies; what has to be
-read is less, and so is what is kept for the tokens to come, for whose sake it was made. [Decoding](decoding.md) is the same
-with one query; this is the *prefill*.
+Attention in which several query heads share their keys and values (*GQA*): here six query heads and two KV heads, over a
+prompt of 8192 tokens, with a causal mask. The products are those of causal attention, but fewer keys and values are read,
+and the KV cache is smaller, which is the purpose of GQA. This ladder is the *prefill*; [decoding](decoding.md) is the same
+computation for a single query.
 
-This ladder begins where that of [causal attention](causal.md) has its mask on the diagonal alone, and asks what groups
-change."""
+It starts with the step of [causal attention](causal.md) that masks only tiles on the diagonal, and shows the effect of
+groups."""
 
 
-REST = """\
-The last step is bound as that of causal attention is, by V of the Vector cores, at work for {AIV V} of the time, which does
-not see whose keys were multiplied; MTE2 of the Cube cores is at work for {AIC MTE2}. The keys are fewer, and so HBM has less
-to do: it was not what anybody waited for."""
+LIMITS = """\
+The last step has the same bound as causal attention: V of the Vector cores is busy for {AIV V} of the time, and its work
+does not depend on the number of KV heads; MTE2 of the Cube cores is busy for {AIC MTE2}. Fewer keys reduce the traffic of
+HBM, which was not the bound."""
 
 
 def inputs(heads: int, kv_heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -63,6 +63,6 @@ LADDER = Ladder(
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

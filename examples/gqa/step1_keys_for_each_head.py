@@ -1,7 +1,7 @@
-"""Keys for each head
+"""Keys and values repeated for each head
 
-As a library has it that knows attention and no groups: a launch repeats keys and values, once for each head of a group, and
-causal attention takes them from there.
+A library without support for groups uses two launches: the first repeats keys and values for each head of a group, and the
+second computes causal attention on the copies.
 """
 
 from ladder import check

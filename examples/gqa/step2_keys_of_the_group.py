@@ -1,8 +1,10 @@
-"""A head's keys are its group's
+"""Keys and values indexed by group
 
-Head `h` takes the keys of `h // group`. Nothing is repeated: a launch less, and a third of the keys.
+Head `h` reads the keys and values of KV head `h // group`. Nothing is repeated: there is one launch fewer, and a third of
+the keys.
 
-To know: that an index costs nothing. What the launch of the copies takes is in the profile; that it need not be is not.
+Insight: the index costs nothing. The profile shows the time of the launch that copies, but not that the copies are
+unnecessary.
 """
 
 from ladder import check

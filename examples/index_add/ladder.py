@@ -1,4 +1,4 @@
-"""Rows added to rows of a tensor at given places."""
+"""Rows added to indexed rows of a tensor."""
 
 import sys
 from pathlib import Path
@@ -12,15 +12,15 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y[index[i]] += x[i]` for rows of `x`: the gradient of an embedding, or what a graph's nodes receive. Places are read
-while the kernel runs, several rows may go to one place, and all cores add to one tensor. Three cases: a large tensor
-and few places, no two of them equal (float32 and float16); many rows for few places, as they come; and the same,
-sorted. (A row here has 4096 elements; its place is read by the scalar unit.)
+`y[index[i]] += x[i]` for rows of `x`: the gradient of an embedding, or the message aggregation of a graph network. Indices
+are read at run time, several rows may have the same index, and all cores add to one tensor. There are three cases: a large
+tensor and few indices, all different (float32 and float16); many rows for few indices, unsorted; and the same, sorted. (A
+row has 4096 elements; the scalar unit reads its index.)
 
-What adds is L2, for a store that says so. The roof below has each row of `x` read once and each row of `y` that is
-touched written once. (On GPUs the collection that these ladders follow gives no figures for it, and says that care pays
-where the places are few and the tensor is large.) That L2 may have to fetch a row of `y` before it adds to it is in
-neither the roof nor the modelled times: what that takes is not published."""
+L2 executes the additions of accumulating stores. The roofline assumes that each row of `x` is read once and each accessed
+row of `y` is written once. (The GPU collection that these ladders follow gives no figures for this problem, and says that
+care pays if there are few indices and the tensor is large.) L2 may have to fetch a row of `y` before it adds to it; neither
+the roofline nor the modelled times include this cost, because it is not published."""
 
 def inputs(rows: int, columns: int, count: int, places: int, order: str, dtype: str) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """One core, without conflicts
 
-A row of `y` is loaded, what is to be added is added to it in UB, and it is stored again. A second core that does the
-same at the same time with the same row would undo it, or be undone. So there is one.
+A row of `y` is loaded, the row of `x` is added in UB, and the sum is stored. If two cores did this for the same row at the
+same time, one addition would be lost, so the kernel uses one core.
 """
 
 from ladder import check

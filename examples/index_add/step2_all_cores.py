@@ -1,9 +1,9 @@
-"""All cores, and stores that add
+"""All cores, and accumulating stores
 
-`T.atomic_add` is a store that adds where the row lies: no row of `y` is brought to UB, and whichever core comes first,
-nothing is lost. Each core takes every 48th row of `x`.
+`T.atomic_add` is a store that adds in L2: no row of `y` is loaded to UB, and no addition is lost, whatever the order of the
+cores. Each core processes every 48th row of `x`.
 
-Cures: few blocks
+Removes cause: few blocks
 """
 
 from ladder import check

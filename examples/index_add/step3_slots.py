@@ -1,12 +1,11 @@
-"""A slot for each of four rows
+"""Four slots
 
-With four slots (`num_stages=4`) rows are loaded while those before them are stored, and the scalar unit reads the
-places ahead.
+With four slots (`num_stages=4`) rows are loaded while earlier rows are stored, and the scalar unit reads indices ahead.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

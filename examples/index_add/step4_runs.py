@@ -1,11 +1,12 @@
-"""Equal places are added before the store
+"""Equal indices are summed in UB
 
-Where places are sorted, equal ones lie side by side. So a core takes rows that follow each other in the place of every
-48th, and adds to a row in UB for as long as the place remains the same (`T.alloc_var` is a number of the scalar unit):
-sixteen rows of `x` become one addition in memory. A run that goes on in the next core's share is added by both.
-Unsorted places have no runs, and stay with the step before.
+With sorted indices, equal indices are consecutive. A core therefore processes consecutive rows in place of every 48th, and
+sums rows in UB as long as the index stays the same (`T.alloc_var` is a scalar variable): sixteen rows of `x` become one
+addition in memory. A run that continues in the next core's part is added by both cores. Unsorted indices have no runs, and
+use the kernel of the previous step.
 
-To know: that places come sorted, which no launch shows, and that sums of one place may be made before they are stored.
+Insight: the indices are sorted, which the profile of a launch does not show, and rows with equal indices may be summed
+before the store.
 """
 
 from ladder import check

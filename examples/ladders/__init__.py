@@ -1,8 +1,8 @@
-"""Ladders: one problem, and a sequence of kernels that solve it, each faster than the previous one.
+"""Ladders: one problem, and a sequence of kernels that solve it, each an optimisation of the previous one.
 
 A ladder is a folder next to this one. Its ``ladder.py`` defines the problem (a ``Ladder``); each ``stepN_NAME.py`` is a script
 with one kernel, whose docstring says what changed and why. The tests, the tables and the pages of docs/gallery are generated
-from these, without using the name of any ladder.
+from these files; no name of a ladder occurs in the generating code.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Work:
         """Returns the microseconds in which the Cube cores do these operations."""
         return 1e6 * sum(count / chip.peak_flops(kind) for kind, count in self.flops.items())
 
-    def roof_us(self, chip: Chip) -> float:
-        """Returns the larger of both times, a lower bound for every kernel."""
+    def roofline_us(self, chip: Chip) -> float:
+        """Returns the larger of both times, the roofline: a lower bound for every kernel."""
         return max(self.memory_us(chip), self.cube_us(chip))
 
 
 @contextlib.contextmanager
-def nothing_in_l2() -> Iterator[None]:
-    """Context in which launches are timed with an empty L2: the inputs of a problem come from HBM, as the roof assumes."""
+def cold_l2() -> Iterator[None]:
+    """Context in which launches are timed with a cold L2: the inputs of a problem come from HBM, as the roofline assumes."""
     before = os.environ.get("TILELANG_NPU_L2")
     os.environ["TILELANG_NPU_L2"] = "cold"
     try:
@@ -97,7 +97,7 @@ class Ladder:
 
     Attributes:
         title: the title of its page.
-        about: the computation, and its bottlenecks; Markdown.
+        about: the computation and its bottlenecks; Markdown.
         cases: sizes at which values are checked.
         large: sizes at which time is modelled.
         inputs: arguments of a kernel for a case; a kernel without a result writes the last arguments.
@@ -105,9 +105,10 @@ class Ladder:
         work: the minimal work of a case.
         tolerance: relative and absolute tolerance of values, by the element type of the result; the default is in
             ``TOLERANCE``.
-        goal: the share of the roof that the last step should reach.
+        goal: the share of the roofline that the last step should reach, from 0 to 1.
         rate_of: the rate in the table: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
-        rest: the reasons why the last step does not reach its goal, with figures as named in ``figures.py``; empty if it does.
+        limits: the reasons why the last step does not reach its goal, with placeholders for figures (``figures.py``); empty if
+            it does.
         shown: the index of the large size whose profiles the page shows.
         results: the number of arguments that a kernel without a result writes.
         counterparts: measurements of the same problem on a GPU.
@@ -123,7 +124,7 @@ class Ladder:
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     goal: float = 0.85
     rate_of: str = "memory"
-    rest: str = ""
+    limits: str = ""
     shown: int = 0
     results: int = 1
     counterparts: Sequence[Counterpart] = ()
@@ -131,34 +132,35 @@ class Ladder:
     def check(self, factory: Callable[..., Any]) -> None:
         """The main function of a step's script: compares its values with NumPy, and prints its times at large sizes; with
         ``--profile`` also the profiles."""
-        self.values(factory)
-        self.times(factory)
+        self.check_values(factory)
+        self.print_times(factory)
         print("PASS")
 
-    def values(self, factory: Callable[..., Any]) -> None:
+    def check_values(self, factory: Callable[..., Any]) -> None:
         """Runs the kernels of a factory, and compares their values with NumPy."""
         for case in self.cases:
             arrays = self.inputs(**case)
             wanted = self.expected(*(array.copy() for array in arrays), **case)
             got = factory(**case)(*arrays)
             written = arrays[-self.results:] if got is None or (isinstance(got, list) and not got) else got
-            for one, other in zip(_several(written), _several(wanted), strict=True):
+            for one, other in zip(_as_list(written), _as_list(wanted), strict=True):
                 rtol, atol = {**TOLERANCE, **self.tolerance}.get(one.dtype.name, (0.0, 0.0))
-                np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol, err_msg=name(case))
+                np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol,
+                                           err_msg=case_name(case))
 
-    def times(self, factory: Callable[..., Any]) -> None:
-        """Prints the times at the large sizes."""
+    def print_times(self, factory: Callable[..., Any]) -> None:
+        """Prints the times at the large sizes, and with ``--profile`` the profiles."""
         for case in self.large:
-            timed = self.timed(factory, case)
-            print(f"{name(case):<40} {timed}")
+            timed = self.time_case(factory, case)
+            print(f"{case_name(case):<40} {timed}")
             if "--profile" in sys.argv[1:]:
-                with nothing_in_l2():
+                with cold_l2():
                     print(f"\n{timed.kernel.profile()}\n")
 
-    def timed(self, factory: Callable[..., Any], case: Case) -> Timed:
-        """Times the kernel for a case, with an empty L2; values are computed only if the control flow depends on data."""
+    def time_case(self, factory: Callable[..., Any], case: Case) -> Timed:
+        """Times the kernel for a case, with a cold L2; values are computed only if the control flow depends on data."""
         kernel = factory(**case)
-        with nothing_in_l2():
+        with cold_l2():
             launch = kernel.trace()
             if launch is None:
                 kernel(*self.inputs(**case))
@@ -193,8 +195,8 @@ class Timed:
 
     @property
     def share(self) -> float:
-        """The share of the roof."""
-        return self.work.roof_us(self.chip) / self.us
+        """The share of the roofline, from 0 to 1."""
+        return self.work.roofline_us(self.chip) / self.us
 
     @property
     def rate(self) -> str:
@@ -210,7 +212,7 @@ class Timed:
 
     def __str__(self) -> str:
         error = "?" if self.launch.error is None else f"{self.error:.0%}"  # chips that a file describes were not measured
-        return (f"{self.us:10.1f} us +- {error}  {self.rate:>14}  {self.share:6.1%} of the roof, "
+        return (f"{self.us:10.1f} us +- {error}  {self.rate:>14}  {self.share:6.1%} of the roofline, "
                 f"bound by {self.bound}")
 
 
@@ -222,28 +224,28 @@ class Step:
         file: its path.
         title: the first line of its docstring.
         text: the rest of the docstring, without the following paragraphs.
-        cures: the cause of the profile's advice that this step removes; given by a last paragraph of the docstring, for example
-            ``Cures: no overlap``.
-        known: the knowledge that the step needs if the profile does not advise it, or not first; given by a last paragraph
-            ``To know: ...``.
+        removed_cause: the cause in the profile's advice that this step removes; given by a last paragraph of the docstring, for
+            example ``Removes cause: no overlap``.
+        insight: the knowledge that the step needs if the profile does not advise it, or not first; given by a last paragraph
+            ``Insight: ...``.
         code: the text after the docstring.
     """
 
     file: Path
     title: str
     text: str
-    cures: str
-    known: str
+    removed_cause: str
+    insight: str
     code: str
 
     def factory(self) -> Callable[..., Any]:
         """The factory of kernels: the function with the ladder's name."""
-        with_ladder(self.file.parent)
+        import_ladder(self.file.parent)
         made: Callable[..., Any] = runpy.run_path(str(self.file), run_name=self.file.stem)[self.file.parent.name]
         return made
 
 
-def name(case: Case) -> str:
+def case_name(case: Case) -> str:
     """Returns the name of a case in tables."""
     return " ".join(f"2^{value.bit_length() - 1}" if isinstance(value, int) and value >= 2**20 and value & (value - 1) == 0
                     else str(value) for value in case.values() if value is not False)
@@ -254,8 +256,8 @@ def folders() -> list[Path]:
     return sorted(file.parent for file in HERE.glob("*/ladder.py"))
 
 
-def with_ladder(folder: Path) -> Any:
-    """Imports the module ``ladder`` of a folder; from then on its steps import it by that name, as scripts do."""
+def import_ladder(folder: Path) -> Any:
+    """Imports the module ``ladder`` of a folder; afterwards the steps of this folder import it by that name, as scripts do."""
     sys.modules.pop("ladder", None)
     sys.path[:] = [str(folder), *(place for place in sys.path if Path(place).parent != HERE)]
     import ladder
@@ -265,7 +267,7 @@ def with_ladder(folder: Path) -> Any:
 
 def load(folder: Path) -> Ladder:
     """Returns the ladder of a folder."""
-    found = with_ladder(folder).LADDER
+    found = import_ladder(folder).LADDER
     assert isinstance(found, Ladder)
     return found
 
@@ -279,11 +281,11 @@ def _step(file: Path) -> Step:
     source = file.read_text(encoding="utf-8")
     first = ast.parse(source).body[0]
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
-    text, *said = re.split(r"(?:\A|\n\n)(?=Cures: |To know: )", text.strip())
-    about = dict(one.split(": ", 1) for one in said)
+    text, *last = re.split(r"(?:\A|\n\n)(?=Removes cause: |Insight: )", text.strip())
+    reasons = dict(paragraph.split(": ", 1) for paragraph in last)
     code = "\n".join(source.splitlines()[first.end_lineno:]).strip("\n")
-    return Step(file, title, text, about.get("Cures", ""), about.get("To know", ""), code)
+    return Step(file, title, text, reasons.get("Removes cause", ""), reasons.get("Insight", ""), code)
 
 
-def _several(value: Any) -> Sequence[NDArray[Any]]:
+def _as_list(value: Any) -> Sequence[NDArray[Any]]:
     return list(value) if isinstance(value, (tuple, list)) else [value]

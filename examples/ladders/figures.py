@@ -1,9 +1,9 @@
 """Placeholders for modelled figures in texts, which are filled in when the page is generated, so that they are up to date.
 
-``{AIV V}`` is the share of the call in which V of the Vector cores is busy, ``{AIC MTE2 HBM}`` the share in which that pipe has
-this reason (``L2``, ``HBM``, ``short rows``, ``compute``, ... as profiles name them). Others are ``{time}``, ``{launch}`` and
-``{launch share}``. ``{1: AIV V}`` is for the second of the large sizes; a placeholder without a number is for the size that the
-page shows.
+``{AIV V}`` is the share of the call in which V of the Vector cores is busy, ``{AIC MTE2 HBM}`` the share of the call that the
+profile gives to this reason for that pipe (``L2``, ``HBM``, ``short rows``, ``compute``, ... as profiles name them). Others are
+``{time}``, ``{launch}`` and ``{launch share}``. ``{1: AIV V}`` is for the second of the large sizes; a placeholder without a
+number is for the size that the page shows.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 
 from ladders import Timed
 
-NAMED = re.compile(r"\{(?:(\d+): )?([A-Za-z0-9 ]+)\}")
+PLACEHOLDER = re.compile(r"\{(?:(\d+): )?([A-Za-z0-9 ]+)\}")
 
 
-def with_figures(text: str, times: Sequence[Timed], shown: int) -> str:
+def fill_figures(text: str, times: Sequence[Timed], shown: int) -> str:
     """Returns the text with the figures of a step that was timed at each of the large sizes."""
-    return NAMED.sub(lambda found: _figure(found[2], times[int(found[1] or shown)]), text)
+    return PLACEHOLDER.sub(lambda found: _figure(found[2], times[int(found[1] or shown)]), text)
 
 
-def pattern(text: str) -> str:
+def figure_pattern(text: str) -> str:
     """Returns a regular expression that matches the text on a page with any figures."""
-    return "[0-9.]+ (?:%|us)".join(re.escape(part) for part in NAMED.split(text)[::3])
+    return "[0-9.]+ (?:%|us)".join(re.escape(part) for part in PLACEHOLDER.split(text)[::3])
 
 
 def _figure(name: str, timed: Timed) -> str:

@@ -14,7 +14,7 @@ from ladders import Ladder, Work
 EPS = 1e-5
 ABOUT = """\
 `y = (x - mean) / sqrt(variance + eps) * w + b` along rows, computed in float32. A row stays in UB from its load to its
-store, so that each element is read once and written once."""
+store, so each element is read once and written once."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,8 +1,7 @@
 """The formula, four rows at a time
 
-The mean, what is left of each element without it, the mean of its squares, and the results: two reductions and seven
-operations for each element, in float32. Weight and bias are loaded once, before the loop; a tile and one row multiply
-without the row being repeated.
+The mean, the differences from it, the mean of their squares, and the results: two reductions and seven operations for each
+element, in float32. Weight and bias are loaded once, before the loop; a row is broadcast over a tile without being copied.
 """
 
 from ladder import EPS, check

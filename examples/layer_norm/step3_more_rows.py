@@ -1,8 +1,8 @@
 """Twice as many rows in a tile
 
-Half as many instructions, each twice as long: V begins and ends less often, and so do the loads.
+There are half as many instructions and loads, each twice as long, so their start-up costs are paid half as often.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import EPS, check

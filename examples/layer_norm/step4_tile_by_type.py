@@ -1,11 +1,11 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-A float16 tile takes half the room in UB, and so there may be more rows in it than in float32, with two slots still.
+A float16 tile takes half the room in UB, so it can have more rows than in float32, still with two slots.
 
-Cures: small tiles
+Removes cause: small tiles
 
-To know: that rows and slots are paid with the same room, and that more rows win a little more than a third slot, as every
-instruction is longer then. (The profile says so too, but second.)
+Insight: rows and slots compete for the same room, and more rows gain a little more than a third slot, because every
+instruction is then longer. (The profile advises this too, but second.)
 """
 
 from ladder import EPS, check

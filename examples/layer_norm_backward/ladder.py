@@ -13,13 +13,12 @@ from ladders import Ladder, Work
 
 EPS = 1e-5
 ABOUT = """\
-The gradients of LayerNorm, from `x`, `w` and the gradient `g` of its result. With `n = (x - mean(x)) / sqrt(var(x) +
-eps)` and `h = g * w` it is `dx = (h - mean(h) - n * mean(h * n)) / sqrt(var(x) + eps)` for each row, and over all rows
-`dw`, the sum of `g * n`, and `db`, the sum of `g`. Two tensors are read and one is written.
+The gradients of LayerNorm, from `x`, `w` and the gradient `g` of its result. With `n = (x - mean(x)) / sqrt(var(x) + eps)`
+and `h = g * w` they are `dx = (h - mean(h) - n * mean(h * n)) / sqrt(var(x) + eps)` for each row, and, summed over all
+rows, `dw`, the sum of `g * n`, and `db`, the sum of `g`. Two tensors are read and one is written.
 
-For `n` one needs the mean and the deviation of each row. The forward pass knew them. Here they are computed again
-(*recomputation*): the row has to be brought to UB anyway, and there is then no tensor of means and deviations that the
-forward pass would have to write and somebody to keep."""
+`n` depends on the mean and the deviation of each row, which the forward pass computed. This kernel *recomputes* them: the
+row has to be loaded to UB anyway, and the forward pass need not store a tensor of means and deviations."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:
@@ -42,13 +41,13 @@ def work(rows: int, columns: int, dtype: str) -> Work:
     return Work(read=2 * nbytes, written=nbytes)
 
 
-REST = """\
-In float16 V is the bound, at work for {1: AIV V} of the time. For 64 elements of `x` HBM takes 22 cycles of a core's time for
-everything that is read and written. V takes half as many again: three conversions, fourteen sums and products,
-two of which read both operands from the same banks of UB and take twice as long (UB is full, and cannot keep them
-apart), and four reductions along rows, of more than two cycles each, which no formula for `dx` can do without as long
-as mean and deviation are computed anew. {1: AIV V latency} of the time is what its instructions take to begin, on tiles of
-seven rows."""
+LIMITS = """\
+In float16 V is the bound, busy for {1: AIV V} of the time. For 64 elements of `x`, HBM takes 22 cycles of a core's time for
+everything that is read and written. V takes half as many again: three conversions; fourteen sums and products, two of which
+read both operands from the same banks of UB and take twice as long (UB is full, so the operands cannot be placed in
+different banks); and four reductions along rows of more than two cycles each, which every formula for `dx` needs if mean
+and deviation are recomputed. The start-up cost of V's instructions, on tiles of seven rows, is {1: AIV V latency} of the
+time."""
 
 
 LADDER = Ladder(
@@ -65,6 +64,6 @@ LADDER = Ladder(
     shown=1,
     tolerance={"float32": (1e-4, 2e-4), "float16": (4e-3, 4e-3)},
     results=3,
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

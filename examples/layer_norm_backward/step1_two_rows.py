@@ -1,8 +1,8 @@
 """The formula, two rows at a time
 
-The mean, the deviation and with them `n` are computed from `x` as the forward pass did. The gradients of weight and
-bias are sums over all rows: each core adds tiles up, element by element, folds them once at its end, and adds what is
-left to the tensor, whichever other core does so (`T.atomic_add`).
+The mean, the deviation and `n` are recomputed from `x` as in the forward pass. The gradients of weight and bias are sums
+over all rows: each core accumulates its tiles element by element, reduces the accumulator to a row once at its end, and
+adds this row to the result in GM, to which all cores add (`T.atomic_add`).
 """
 
 from ladder import EPS, check

@@ -1,8 +1,8 @@
 """Twice as many rows in a tile
 
-Half as many instructions, each twice as long.
+There are half as many instructions, each twice as long.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import EPS, check

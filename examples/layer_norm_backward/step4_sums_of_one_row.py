@@ -1,10 +1,10 @@
-"""Sums of one row
+"""Accumulators of one row
 
-The sums over rows do not have to be as large as a tile. A tile folded along its rows takes as many additions as one
-added to another, and leaves a row: that is room for larger tiles, and the end of the kernel has nothing to fold. Seven
-rows of float16 have two slots, and five of float32.
+The accumulators of the sums over rows need not be as large as a tile. Reducing a tile along its rows takes as many
+additions as adding it to an accumulator of its size, and leaves a single row. This makes room for larger tiles, and no
+reduction is left at the end of the kernel. Seven rows of float16 fit with two slots, and five of float32.
 
-To know: that a fold along the rows takes as many additions as one tile added to another, and leaves room.
+Insight: a reduction along the rows takes as many additions as adding one tile to another, and needs less room.
 """
 
 from ladder import EPS, check

@@ -1,4 +1,4 @@
-"""A product of matrices with a bias and an activation."""
+"""A matrix product with a bias and an activation."""
 
 import sys
 from pathlib import Path
@@ -12,11 +12,11 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C = relu(A @ B + bias)` in float16, summed in float32: a layer of a network. What follows a product, its *epilogue*, is
-work for the Vector cores, which have no way to L0C: FIX stores a tile in a workspace in GM, where it stays in L2, MTE2 of a
-Vector core loads it, and what it becomes is stored again.
+`C = relu(A @ B + bias)` in float16, summed in float32: a linear layer of a network. The operations after the product, its
+*epilogue*, run on the Vector cores, which have no path from L0C: FIX stores a tile to a workspace in GM, where it stays in
+L2, MTE2 of a Vector core loads it, and the result is stored again.
 
-The question of this ladder is whether the product notices."""
+This ladder measures how much time the epilogue adds to the product."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

@@ -1,7 +1,7 @@
 """Two launches
 
-The product goes to GM as float32, 64 MB of it; a second launch, all Vector cores, adds the bias, cuts off what is negative,
-and stores float16.
+The product is stored in GM as float32, 64 MB; a second launch on all Vector cores adds the bias, sets negative elements to
+zero, and stores float16.
 """
 
 from ladder import check

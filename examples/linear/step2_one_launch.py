@@ -1,10 +1,10 @@
 """One launch
 
-One kernel for both: the Vector cores finish a tile while the Cube core multiplies the next one. Who does which, what passes
-between them, and when one waits for the other, the compiler knows. What is in between stays in L2 for the moment that it
-takes.
+One kernel does both: the Vector cores finish a tile while the Cube core multiplies the next one. The compiler assigns the
+operations to cores, and inserts the transfers between them and all synchronisation. The tiles in the workspace stay in L2
+until they are read.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

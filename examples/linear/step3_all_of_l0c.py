@@ -1,8 +1,8 @@
-"""All of L0C
+"""Tiles that fill L0C
 
-Tiles of 128 x 256, as in the ladder of the plain product: a quarter less is loaded for the same product.
+With tiles of 128 x 256, as in the ladder of the plain product, a quarter less data is loaded for the same product.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check

@@ -1,13 +1,13 @@
 """The bias as a product
 
-FIX converts what it stores and can take negative elements as zero (`enable_relu`); what it cannot do is to add a row. But
-a row that is added to all rows is a product, of a column of ones and that row, and M adds products. In float16 the bias would
-lose half of its digits: it becomes two rows, what float16 holds of it, and what that leaves, a product with a K of 16 of which
-fourteen are zero. The Vector cores part 1 KB for each tile; the sums never leave L0C before they are done, and no tile of
-128 KB passes through L2 on its way to a Vector core and back.
+FIX can convert what it stores and set negative elements to zero (`enable_relu`), but it cannot add a row. A row that is
+added to all rows is the product of a column of ones and this row, and M accumulates products. A bias rounded to float16
+would lose half of its digits, so it is split into two rows, its value in float16 and the remainder; the product has a K of
+16, of which fourteen are zero. The Vector cores split 1 KB for each tile; the sums stay in L0C until they are complete, and
+no tile of 128 KB passes through L2 to a Vector core and back.
 
-To know: that FIX rectifies, and that M can add the bias. The profile sees loads that take their time, not that the result
-could do without two of its three ways. (A bias beyond 65504 has no such parts.)
+Insight: FIX can apply ReLU, and M can add the bias. The profile shows slow loads, but not that two of the result's three
+transfers are unnecessary. (A bias beyond 65504 cannot be split in this way.)
 """
 
 from ladder import check

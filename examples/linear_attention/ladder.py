@@ -12,22 +12,22 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`o[t] = sum(v[s] * (q[t] . k[s]) for s <= t)`: attention without a softmax, in float16 with float32 between. Without it
-the order of the products is free: `(q k') v = q (k' v)`, and `state = k' v`, of dim by dim numbers, is all that has to
-be kept of the tokens so far. Token by token that is the least work, and all of it for Vector cores. In *chunks* it is
-more work and for the Cube cores: among the tokens of a chunk as in attention, with a mask, and with all tokens before
-by the state.
+`o[t] = sum(v[s] * (q[t] . k[s]) for s <= t)`: attention without a softmax, in float16 with float32 intermediates. Without
+the softmax the order of the products is free: `(q k') v = q (k' v)`, so the only value kept for earlier tokens is `state =
+k' v`, with dim x dim elements. Token by token this needs the fewest operations, all of them on Vector cores. In *chunks* it
+needs more operations, most of them on the Cube cores: within a chunk as in attention, with a mask, and the earlier tokens
+through the state.
 
-A Cube core has a multiplication of 64 tokens done in no time; the story of this ladder is what passes between the
-cores, and what waits for it."""
+A Cube core multiplies a chunk of 64 tokens in little time; most of the time is transfers between the cores and waits for
+them."""
 
-REST = """\
-The last step takes twice as long as the bytes do. The longest at work is MTE2 of the Cube cores, for {AIC MTE2} of the time,
-then MTE1, for {AIC MTE1}. In each chunk the scores go through GM to the Vector cores, for nothing but the mask, and come
-back, while the Cube core has only two products to do that want nothing of them. Overlapping a chunk with the one before would
-hide that. It is not done: `explain()` says that queries and keys of three chunks would take more of L1 than it gives to such
-rings. With that bound lifted it was tried, and is slower, since in L0C, with a state of 64 KB, there is no room for the
-products of two chunks. The launch is {launch share}."""
+LIMITS = """\
+The last step takes twice as long as its traffic needs. The busiest pipe is MTE2 of the Cube cores, with {AIC MTE2} of the
+time, then MTE1, with {AIC MTE1}. In each chunk the scores go through GM to the Vector cores, only for the mask, and return,
+while the Cube core has only two products that do not depend on them. Overlapping a chunk with the previous one would hide
+this transfer. The compiler does not do so: `explain()` says that queries and keys of three chunks would take more of L1
+than it allows for such buffers. With this limit lifted it was tried, and is slower, because L0C, with a state of 64 KB, has
+no room for the products of two chunks. The launch takes {launch share}."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -57,7 +57,7 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
+    limits=LIMITS,
     tolerance={"float16": (4e-3, 1e-3)},
 )
 check = LADDER.check

@@ -1,7 +1,7 @@
 """Token by token
 
-The recurrence as it stands: `state = state + k' v`, `o = q state`, with half of the columns of each head on a core. For
-each token V goes through the whole state three times. Nothing else takes any time.
+The recurrence as written: `state = state + k' v`, `o = q state`, with half of the columns of each head on a core. V passes
+over the whole state three times for each token, and this takes nearly all of the time.
 """
 
 from ladder import check

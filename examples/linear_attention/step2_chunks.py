@@ -1,10 +1,10 @@
 """Chunks of 64 tokens
 
-Four products for each chunk: the chunk's queries with the state, their scores with the chunk's keys, masked, with the
-chunk's values, and what the chunk adds to the state. The Cube core multiplies; V masks, and keeps the state, in
-float32. None of these lines says which core does what, or when one waits for the other.
+There are four products for each chunk: queries times state, queries times keys (the scores), masked scores times values,
+and the chunk's contribution to the state. The Cube core multiplies; V applies the mask and keeps the state, in float32. The
+compiler assigns the operations to cores and inserts all synchronisation.
 
-To know: the algorithm by chunks: that tokens one by one are products of matrices for a chunk of them.
+Insight: the chunked algorithm, which replaces the recurrence over tokens by matrix products over a chunk.
 """
 
 from ladder import check

@@ -1,11 +1,11 @@
-"""Two chunks under way
+"""Double buffering
 
-`num_stages=2`: the next queries, keys and values are loaded while these are multiplied.
+`num_stages=2`: the next queries, keys and values are loaded while the current ones are multiplied.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
-"""What waits longest comes last
+"""Masked scores last
 
-The scores have to go to V and come back. In the meantime the Cube core can do the two products that have nothing to do
-with them: the queries with the state, and what the chunk adds to it.
+The scores have to go to V and return. In the meantime the Cube core can compute the two products that do not depend on
+them: queries times state, and the chunk's contribution to the state.
 
-To know: which of the products do not wait for the Vector cores.
+Insight: these two products do not depend on results of the Vector cores.
 """
 
 from ladder import check

@@ -12,9 +12,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y = x - max(x) - ln(sum(exp(x - max(x))))` along rows, computed in float32: what a classifier's loss is made of. As it
-stands it looks like one operation more than a softmax. It is one less: nothing is divided, and the exponentials are
-added up and forgotten."""
+`y = x - max(x) - ln(sum(exp(x - max(x))))` along rows, computed in float32: the core of a classifier's loss. The formula
+seems to have one operation more than a softmax, but it has one less: there is no division, and the exponentials are summed
+and not stored."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,9 +1,9 @@
 """One logarithm for each row
 
-`ln(exp(x - m) / s)` is `x - (m + ln(s))`. The second exponential, the division and all logarithms but one for each row
-are gone, and no share is too small.
+`ln(exp(x - m) / s)` is `x - (m + ln(s))`. This removes the second exponential, the division, and all logarithms except one
+for each row, and no element underflows.
 
-To know: that the logarithm of a quotient is a difference.
+Insight: the logarithm of a quotient is a difference.
 """
 
 from ladder import check

@@ -1,6 +1,6 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

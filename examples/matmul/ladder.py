@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 import sys
 from pathlib import Path
@@ -14,19 +14,19 @@ from ladders import Ladder, Work
 
 ABOUT = """\
 `C = A @ B` in float16, bfloat16 (both summed in float32) and int8 (in int32). A *Cube core* (there are 24) multiplies a
-tile of L0A by a tile of L0B and adds to L0C: 16 x 16 x 16 pairs of float16 in a cycle, twice as many of int8. Its pipes:
-MTE2 brings tiles from GM to L1 and puts them in fractals of 16 x 16 on the way, MTE1 takes them from there to L0A and L0B,
-M multiplies, FIX stores what L0C holds, and converts it. None of these kernels says a word of L0, of fractals or of flags.
+tile of L0A by a tile of L0B and accumulates in L0C: 16 x 16 x 16 pairs of float16 in a cycle, twice as many of int8. Its
+pipes: MTE2 loads tiles from GM to L1 and converts them to fractals of 16 x 16, MTE1 loads L0A and L0B from L1, M
+multiplies, and FIX converts and stores the contents of L0C. None of these kernels mentions L0, fractals or flags.
 
-M is what a good kernel is bound by. Of a product of 4096 x 4096 x 4096 each element that is loaded takes part in 4096
-multiplications; in a tile of C with m rows and n columns that core uses each element of A n times, and each of B m times.
-What it takes to bring them there once more for each tile is the story of this ladder."""
+M is the bound of an efficient kernel. In a product of 4096 x 4096 x 4096 each element takes part in 4096 multiplications;
+for a tile of C with m rows and n columns, a core uses each loaded element of A n times, and each of B m times. The steps of
+this ladder reduce the cost of loading the same elements again for each tile."""
 
-REST = """\
-int8 stays below 80 %. M is at work for {2: AIC M} of the time, MTE2 for {2: AIC MTE2}: a row of a tile of B has 256 elements,
-which are 256 bytes, half a line, and what rows take to begin is {2: AIC MTE2 short rows}. A weight that is kept as columns by
-rows would have its lines along K, as in [int8 with scales](w8a8.md), where L2 is what MTE2 waits for then. The tile cannot be
-wider, since L0C holds int32."""
+LIMITS = """\
+int8 stays below 80 %. M is busy for {2: AIC M} of the time, MTE2 for {2: AIC MTE2}: a row of a tile of B has 256 elements,
+which are 256 bytes, half a line, and the start-up costs of rows are {2: AIC MTE2 short rows}. A weight stored transposed,
+as columns x rows, would have its lines along K, as in [int8 with scales](w8a8.md), where MTE2 is then bound by L2. The tile
+cannot be wider, since L0C holds int32."""
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "i8"}
 
@@ -66,6 +66,6 @@ LADDER = Ladder(
     tolerance={"float16": (2e-3, 4e-2), "bfloat16": (1.6e-2, 2e-1)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

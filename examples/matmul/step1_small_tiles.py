@@ -1,6 +1,6 @@
 """A block for each small tile
 
-Each block computes 64 x 64 elements of C: 4096 blocks, of which 24 run side by side. For each piece of 64 along K it loads
+Each block computes 64 x 64 elements of C: 4096 blocks, of which 24 run in parallel. For each piece of 64 along K it loads
 64 x 64 elements of A and as many of B, and uses each of them 64 times. That is too few: MTE2 has no gaps, and M waits for
 it.
 """

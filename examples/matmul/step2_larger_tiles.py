@@ -1,9 +1,9 @@
 """Larger tiles
 
-A tile of 128 x 128 uses each element twice as often as one of 64 x 64: half of the bytes are loaded for the same product.
-L0C has 128 KB, of which a tile takes half.
+A tile of 128 x 128 uses each element twice as often as one of 64 x 64: half as many bytes are loaded for the same product.
+A tile takes half of the 128 KB of L0C.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""All of L0C
+"""Tiles that fill L0C
 
-128 x 256 elements in float32 are 128 KB, the whole of L0C. Another quarter less is loaded. A tile cannot be larger.
+128 x 256 elements in float32 are 128 KB, all of L0C. Another quarter less is loaded. A tile cannot be larger.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
-"""Longer pieces along K, two of them under way
+"""Longer pieces along K, double-buffered
 
-Rows of A come in runs of 64 elements, 128 bytes; GM and L2 move lines of 512, and each request has a beginning. Pieces of
-128 elements take half as many requests. `T.Pipelined` gives each tile in L1 two slots, which the loop could do without as
-long as M had to wait for MTE2 anyway.
+Rows of A are loaded in runs of 64 elements, 128 bytes, while GM and L2 move lines of 512 bytes, and each request has a
+start-up cost. Pieces of 128 elements need half as many requests. `T.Pipelined` gives each tile in L1 two slots; a second
+slot had no effect as long as M waited for MTE2 anyway.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

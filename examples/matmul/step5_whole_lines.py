@@ -1,9 +1,9 @@
-"""Whole lines
+"""Full 512-byte lines along K
 
-512 bytes along K: 256 elements, or 512 of int8. Two slots of both tiles take 384 of the 512 KB of L1. Now M is nearly as
-busy as MTE2.
+A load reads 512 bytes along K: 256 elements, or 512 of int8. Two slots of both tiles take 384 of the 512 KB of L1. Now M is
+nearly as busy as MTE2.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

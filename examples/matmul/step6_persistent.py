@@ -1,10 +1,10 @@
 """One block for each core
 
-512 tiles on 24 cores are 22 waves, and each wave begins with empty pipes: the first loads of a tile wait until the last
-store of the tile before has ended. A block that takes every 24th tile goes on loading while it still multiplies and stores.
+512 tiles on 24 cores are 22 waves, and each wave starts with empty pipes: the first loads of a tile wait until the last
+store of the previous tile has ended. A block that processes every 24th tile loads the next tile while it still multiplies
+and stores the previous one.
 
-To know: that waves begin with empty pipes: between two blocks nothing overlaps, but between two iterations of a loop it
-does.
+Insight: each block starts with empty pipes. Nothing overlaps between two blocks, but the iterations of a loop overlap.
 """
 
 from ladder import check

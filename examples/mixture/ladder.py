@@ -12,19 +12,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`Y[t] = p1 * X[t] @ W[e1] + p2 * X[t] @ W[e2]`: a router, itself a small product `X @ R.T`, gives each token a number for
-each of 8 experts; `e1` and `e2` are the two largest (which differ), and `p1` and `p2` their softmax. X, R and W are
-float16, sums float32.
+`Y[t] = p1 * X[t] @ W[e1] + p2 * X[t] @ W[e2]`: a router, itself a small product `X @ R.T`, computes a score of each token
+for each of 8 experts; `e1` and `e2` are the experts with the two largest scores (which differ), and `p1` and `p2` the
+softmax of these scores. X, R and W are float16, and sums are float32.
 
-A token needs two of the eight products. Which ones is known when the router has run, and is another two for the next
-token: a Cube core multiplies tiles of 128 tokens by one matrix, and has to be given tokens that want the same. So there
-are four parts: route, permute, multiply by groups, combine. The roof counts the two products of each token."""
+A token needs two of the eight products. Which two is known only after the router has run, and differs between tokens: a
+Cube core multiplies tiles of 128 tokens by one matrix, so the tokens of a tile must have the same expert. The computation
+therefore has four parts: route, permute, multiply by groups, combine. The roofline counts the two products of each token."""
 
-REST = """\
-MTE3 is at work the longest in the last step, for {AIV MTE3} of the time, {AIV MTE3 latency} with beginnings alone: a row of a
-tile goes where its token is, 1 KB at a time, which is a store of its own. M is at work for {AIC M}. Four other launches come
-before and after the one that multiplies, none of which begins before the one before it has ended: rows are gathered, and both
-parts of each token are added. All launches together take {launch} of {time}."""
+LIMITS = """\
+MTE3 is the busiest pipe in the last step, with {AIV MTE3} of the time, of which {AIV MTE3 latency} are start-up costs: each
+row of a tile is stored at the position of its token, 1 KB at a time, in a separate store. M is busy for {AIC M}. Four other
+launches, which gather rows and add the two parts of each token, run before and after the launch that multiplies, and each
+starts only when the previous one has ended. All launches together take {launch} of {time}."""
 
 
 def inputs(tokens: int, experts: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -59,6 +59,6 @@ LADDER = Ladder(
     tolerance={"float32": (2e-3, 4e-2)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

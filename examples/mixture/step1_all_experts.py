@@ -1,7 +1,7 @@
 """All experts for all tokens
 
-The first launch makes the shares of the experts, which are 0 for all but two of each token. In the second one every
-expert multiplies all tokens, and what each gives is added to Y times its share: no routing is needed, and
+The first launch computes the weights of the experts, which are 0 for all but two experts of each token. In the second
+launch every expert multiplies all tokens, and each product, times its weight, is added to Y: no routing is needed, but
 three quarters of the products are multiplied by 0.
 """
 
@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 @T.macro
 def route(tokens, experts, K, X, R, gates):
-    """The share of each expert in each token, 0 for all but two."""
+    """Computes the weight of each expert for each token, 0 for all but two experts."""
     with T.Kernel(T.ceildiv(tokens, 64), is_npu=True) as (block, _):
         r = T.alloc_shared((experts, 256), "float16")
         x = T.alloc_shared((64, 256), "float16")

@@ -1,8 +1,8 @@
-"""Whole lines
+"""Full 512-byte lines along K
 
-512 bytes along K, which are whole lines of L2.
+A load reads 512 bytes along K, a full line of L2.
 
-To know: that GM and L2 move lines of 512 bytes.
+Insight: GM and L2 move lines of 512 bytes.
 """
 
 from ladder import check
@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 @T.macro
 def route(tokens, experts, K, X, R, gates):
-    """The share of each expert in each token, 0 for all but two."""
+    """Computes the weight of each expert for each token, 0 for all but two experts."""
     with T.Kernel(T.ceildiv(tokens, 64), is_npu=True) as (block, _):
         r = T.alloc_shared((experts, 256), "float16")
         x = T.alloc_shared((64, 256), "float16")
@@ -42,7 +42,7 @@ def route(tokens, experts, K, X, R, gates):
 
 @T.macro
 def permute(tokens, experts, K, X, gates, order, shares, counts, firsts, sorted_x):
-    """The tokens of each expert, those with the largest share first, and their rows of X side by side."""
+    """Sorts the tokens of each expert by weight, the largest first, and gathers their rows of X."""
     with T.Kernel(experts, is_npu=True) as (expert, _):
         gate = T.alloc_shared((tokens,), "float32")
         pairs = T.alloc_shared((2 * tokens,), "float32")
@@ -81,7 +81,7 @@ def permute(tokens, experts, K, X, gates, order, shares, counts, firsts, sorted_
 
 @T.macro
 def combine(tokens, N, parts, Y):
-    """What the two experts of a token gave, added."""
+    """Adds the results of the two experts of each token."""
     with T.Kernel(48, is_npu=True) as (core, _):
         one = T.alloc_shared((16, 512), "float32")
         two = T.alloc_shared((16, 512), "float32")

@@ -1,10 +1,10 @@
 """One block for each core
 
-A block for each tile that an expert could have is four times as many as there are: each of the others reads a count and
-does nothing, but it has to begin. One for each core goes through the numbers of all tiles, and loads the next while rows
-of the last one are stored.
+A block for each tile that an expert could have makes four times as many blocks as needed: each of the others reads a count
+and does nothing, but it has to start. One block for each core loops over the numbers of all tiles, and loads the next tile
+while the rows of the previous one are stored.
 
-To know: that a block costs its beginning even where it has nothing to do.
+Insight: a block has a start-up cost even if it has nothing to do.
 """
 
 from ladder import check
@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 
 @T.macro
 def route(tokens, experts, K, X, R, gates):
-    """The share of each expert in each token, 0 for all but two."""
+    """Computes the weight of each expert for each token, 0 for all but two experts."""
     with T.Kernel(T.ceildiv(tokens, 64), is_npu=True) as (block, _):
         r = T.alloc_shared((experts, 256), "float16")
         x = T.alloc_shared((64, 256), "float16")
@@ -44,7 +44,7 @@ def route(tokens, experts, K, X, R, gates):
 
 @T.macro
 def permute(tokens, experts, K, X, gates, order, shares, counts, firsts, sorted_x):
-    """The tokens of each expert, those with the largest share first, and their rows of X side by side."""
+    """Sorts the tokens of each expert by weight, the largest first, and gathers their rows of X."""
     with T.Kernel(experts, is_npu=True) as (expert, _):
         gate = T.alloc_shared((tokens,), "float32")
         pairs = T.alloc_shared((2 * tokens,), "float32")
@@ -83,7 +83,7 @@ def permute(tokens, experts, K, X, gates, order, shares, counts, firsts, sorted_
 
 @T.macro
 def combine(tokens, N, parts, Y):
-    """What the two experts of a token gave, added."""
+    """Adds the results of the two experts of each token."""
     with T.Kernel(48, is_npu=True) as (core, _):
         one = T.alloc_shared((16, 512), "float32")
         two = T.alloc_shared((16, 512), "float32")

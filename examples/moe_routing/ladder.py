@@ -1,4 +1,4 @@
-"""What comes before the products of a mixture of experts: who goes where, and the rows brought there."""
+"""The routing of a mixture of experts: selects the experts of each token, and copies the token's row to each of them."""
 
 import sys
 from pathlib import Path
@@ -13,22 +13,23 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Routing of a mixture of experts: a router has given each token a number for each of 64 experts. Their softmax, of it the 8
-largest, and these divided by their sum are the shares of the token's experts; then the token's row of X is brought to each of
-the eight, where all rows of an expert lie side by side, in the order of the tokens. That is what a
-[grouped product](ragged_gemm.md) multiplies; the counts of the experts are its groups, and the places of a token's rows are
-where its results are to be found. All numbers of a token differ, so that it is certain which eight are the largest.
+A router has computed a score of each token for each of 64 experts. The 8 largest values of their softmax, divided by their
+sum, are the weights of the token's experts. The token's row of X is then copied to each of its eight experts; all rows of
+an expert are contiguous, in the order of the tokens. The result is the input of a [grouped product](ragged_gemm.md): the
+counts of the experts are the sizes of its groups, and the positions of a token's rows say where its results are. All scores
+of a token differ, so the eight largest are unique.
 
-Most of the bytes are rows that are written, eight for each that is read. Where a row has to go depends on all tokens before
-it: a sum over what all cores count.
+Most of the traffic is rows that are written, eight for each row that is read. The position of a row depends on all earlier
+tokens, so it is a prefix sum of counts over all cores.
 
-How long it takes depends on the numbers, so that kernels are run with values for their times; here no expert is preferred."""
+The time depends on the scores, so kernels are timed with values; here no expert is preferred."""
 
-REST = """\
-MTE3 bounds the last step, at work for {AIV MTE3} of the time: for {AIV MTE3 HBM} HBM takes no more, and {AIV MTE3 latency}
-are the beginnings of stores. Rows that a token sends lie anywhere, and each of 8 KB is a store of its own; one core has one
-pipe that stores. Both launches take {launch share} of {time}: the places of all rows need the counts of all cores. A list of
-each expert's tokens, sorted, would let a core store several neighbouring rows at once, and would be one more launch."""
+LIMITS = """\
+MTE3 bounds the last step, busy for {AIV MTE3} of the time: for {AIV MTE3 HBM} it is limited by HBM, and for
+{AIV MTE3 latency} by the start-up costs of stores. The rows of a token go to scattered positions, each row of 8 KB is a
+separate store, and a core has one pipe that stores. Both launches take {launch share} of {time}: the positions of all rows
+need the counts of all cores. A sorted list of each expert's tokens would let a core store several neighbouring rows at
+once, but needs one more launch."""
 
 
 def inputs(tokens: int, experts: int, count: int, K: int, dtype: str) -> tuple[NDArray[Any], ...]:
@@ -68,6 +69,6 @@ LADDER = Ladder(
     expected=expected,
     work=work,
     results=4,
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

@@ -1,9 +1,9 @@
 """Slot by slot
 
-Three launches, as one says it. The first takes token after token: softmax, the eight largest, their shares. The second gives
-each of a token's eight slots its place: one core counts experts with the scalar unit, and has to go through all slots twice,
-since rows of an expert begin where those of all experts before it end. The third takes slot after slot: it loads the row,
-and stores it at its place.
+Three launches implement the definition directly. The first processes token after token: softmax, the eight largest values,
+their weights. The second assigns a position to each of a token's eight slots: one core counts tokens for each expert with
+the scalar unit, and passes over all slots twice, since the rows of an expert start after those of all previous experts. The
+third processes slot after slot: it loads the row, and stores it at its position.
 """
 
 from ladder import check
@@ -14,7 +14,7 @@ import tilelang_npu.language as T
 
 @T.macro
 def choose(tokens, experts, count, L, chosen, shares, cores):
-    """The largest of each token, and their shares."""
+    """Selects the experts of each token, and computes their weights."""
     with T.Kernel(cores, is_npu=True) as (core, _):
         x = T.alloc_shared((experts,), "float32")
         some = T.alloc_shared((1,), "float32")
@@ -43,7 +43,7 @@ def choose(tokens, experts, count, L, chosen, shares, cores):
 
 @T.macro
 def number(tokens, experts, count, chosen, places, counts):
-    """The place of each slot, and the rows of each expert."""
+    """Computes the position of each slot, and the number of rows of each expert."""
     with T.Kernel(1, is_npu=True) as (_, _):
         expert = T.alloc_shared((64, count), "int32")
         place = T.alloc_shared((64, count), "int32")

@@ -1,10 +1,10 @@
 """All tokens of a core at once
 
-A core loads the numbers of all its tokens in one piece, sorts row after row where they lie, and does the rest for all of them
-with one instruction each. Only what is chosen needs an exponential: the sum of the whole softmax divides out of shares that are
-divided by their own sum. Rows are loaded four at a time.
+A core loads the scores of all its tokens at once, sorts them in place row after row, and executes each other operation with
+one instruction for all of them. Only the selected scores need an exponential: the sum of the whole softmax cancels, because
+the weights are divided by their own sum. Rows are loaded four at a time.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import check
@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 
 @T.macro
 def choose(tokens, experts, count, L, chosen, shares, sums, parts, cores):
-    """The largest of each token, their shares, and how many of a core's tokens up to each one want each expert."""
+    """Selects the experts of each token, and computes their weights and each core's running count of tokens for each expert."""
     with T.Kernel(cores, is_npu=True) as (core, _):
         each = T.ceildiv(tokens, cores)
         wide = T.ceildiv(experts, 32) * 32
@@ -53,7 +53,7 @@ def choose(tokens, experts, count, L, chosen, shares, sums, parts, cores):
 
 @T.macro
 def number(tokens, experts, count, chosen, sums, parts, core, cores, place, counts):
-    """The places of a core's slots: after all rows of earlier experts, and after earlier rows of the same expert."""
+    """Computes the position of each slot: after all rows of earlier experts and earlier rows of the same expert."""
     each = T.ceildiv(tokens, cores)
     part = T.alloc_shared((cores, experts), "float32")
     rows = T.alloc_shared((1, experts), "float32")

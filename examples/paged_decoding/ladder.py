@@ -1,4 +1,4 @@
-"""Attention of one new token over a cache in pages."""
+"""Attention of one new token over a paged KV cache."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Decoding, as in [its ladder](decoding.md), with the cache in pages of 64 tokens that lie anywhere: a *block table* has
-for each sequence the numbers of its pages, in order. So the cache of a sequence grows without moving, and the keys that
-belong together are 16 KB here and 16 KB there. Where a load goes is known only when a number has been read from GM, by
-the scalar unit, which waits for it hundreds of cycles.
+Decoding, as in [its ladder](decoding.md), with the cache in pages of 64 tokens that may be anywhere in memory: a *block
+table* lists the page numbers of each sequence, in order. The cache of a sequence can thus grow without being moved, but its
+keys are scattered pieces of 16 KB. The address of a load is known only after the scalar unit has read the page number from
+GM, for which it waits hundreds of cycles.
 
-As there, eight query heads share a head of keys and values, and HBM is the roof."""
+As there, eight query heads share a head of keys and values, and HBM is the bound."""
 
 PAGE = 64
 """Tokens of a page."""
@@ -27,7 +27,7 @@ def inputs(batch: int, heads: int, kv_heads: int, length: int, dim: int) -> tupl
     rng = np.random.default_rng(0)
     pages = -(-length // PAGE)
     table = rng.permutation(batch * pages).astype(np.int32).reshape(batch, pages)
-    some = rng.standard_normal((2, 100_003)).astype(np.float16)  # a prime: rows begin anywhere in it
+    some = rng.standard_normal((2, 100_003)).astype(np.float16)  # a prime length, so that rows start at different offsets
     k, v = (np.resize(values, (batch * pages, kv_heads, PAGE, dim)) for values in some)
     q = rng.standard_normal((batch, heads, dim)).astype(np.float16)
     return q, k, v, table, np.zeros_like(q)

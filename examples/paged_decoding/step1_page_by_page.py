@@ -1,10 +1,10 @@
 """Page by page
 
-A tile is a page. The scalar unit reads its number in the block table, the 16 KB of keys and the 16 KB of values it names are
-loaded, and the rest is decoding. Eight query heads are the rows of a tile; a block has all pages of one KV head, so that there
-is work for 8 of 24 cores. The table ends with the last page, so that no number after it is read.
+A tile is a page. The scalar unit reads its number from the block table, 16 KB of keys and 16 KB of values are loaded from
+this page, and the rest is as in decoding. The rows of a tile are eight query heads; a block processes all pages of one KV
+head, so 8 of 24 cores have work. The table ends with the last page, so no number after it is read.
 
-`num_stages=1` keeps the loop over pages serial, which the compiler would pipeline by itself (`pipeline-loops`).
+`num_stages=1` keeps the loop over pages serial; otherwise the compiler would pipeline it (`pipeline-loops`).
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
 """Eight pages in a tile
 
-A loop over eight numbers fills a tile of 512 keys, page after page, wherever each lies. What passes between the cores for a
-tile, 8 x 512 scores and weights, begins and ends an eighth as often; the pages are loaded one after the other, and nothing
-is multiplied or waited for between them.
+A loop over eight page numbers fills a tile of 512 keys, page after page. For a tile, 8 x 512 scores and weights pass
+between the cores, and the start-up costs of these transfers are paid an eighth as often. The pages are loaded one after the
+other, without products or waits between them.
 
-Cures: hand-overs
+Removes cause: hand-overs
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Twelve pages in a tile
 
-768 keys, as many as have room in L1 with one tile for K and one for V.
+768 keys are as many as fit in L1 with one tile for K and one for V.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

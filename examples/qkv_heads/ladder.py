@@ -1,4 +1,4 @@
-"""Queries, keys and values of all heads, with their bias, each head for itself."""
+"""Bias and transposition between the QKV projection and attention."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-What stands between the product that makes queries, keys and values and attention, in BERT as elsewhere: the product
-leaves for each position a row of `3 * heads * dim` numbers, side by side; each has its bias to come, and attention wants
-`[3, batch, heads, positions, dim]`, the positions of a head side by side. As two operations of a framework these are two
-passes over all that the product has made; as one it is a bias and a transposition.
+The step between the product that computes queries, keys and values, and attention, for example in BERT: the product stores
+for each position a row of `3 * heads * dim` numbers; each needs its bias, and attention reads `[3, batch, heads, positions,
+dim]`, where the positions of a head are contiguous. Two framework operations pass over the whole result of the product
+twice; one kernel adds the bias and transposes in one pass.
 
-Nothing is computed to speak of. What there is to find is which side of the transposition has the short rows, 64 numbers of
-a head, and how many of them a request takes."""
+There is almost no computation. The time depends on which side of the transposition has the short rows, 64 numbers of a
+head, and on how many of them one request moves."""
 
 
 def inputs(batch: int, positions: int, heads: int, dim: int, dtype: str) -> tuple[NDArray[Any], ...]:

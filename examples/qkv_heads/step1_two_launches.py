@@ -1,7 +1,7 @@
 """Two launches
 
-One adds the bias, in tiles of eight positions, and leaves all of it in GM; the other loads the same tiles again, and stores a
-head at a time where it belongs.
+The first launch adds the bias, in tiles of eight positions, and stores the result in GM; the second loads the same tiles
+again, and stores them one head at a time to the transposed position.
 """
 
 from ladder import check

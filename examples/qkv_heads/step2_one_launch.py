@@ -1,8 +1,8 @@
 """One launch
 
-The bias is added between the load and the stores of the second launch: what passed through GM is gone.
+The bias is added between the load and the stores of the second launch, so the intermediate tensor in GM is gone.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

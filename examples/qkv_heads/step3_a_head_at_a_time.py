@@ -1,11 +1,11 @@
-"""A head at a time
+"""One head at a time
 
-A store of eight positions of a head is 1 KB in float16, and there are as many as heads. A tile of 256 positions of one head
-is one store of 32 KB. Its loads have rows of 128 bytes now, which the positions make one request all the same; what is left
-of the lines that they touch is in L2 for the neighbours, at work on the next heads. The next tile is loaded while this one is
-stored (`T.Pipelined`).
+A store of eight positions of a head is 1 KB in float16, and there is one for each head. A tile of 256 positions of one head
+is a single store of 32 KB. Its loads have rows of 128 bytes, but all positions are still one request; the other parts of
+the accessed lines stay in L2 for the cores that process the next heads at the same time. The next tile is loaded while the
+current one is stored (`T.Pipelined`).
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

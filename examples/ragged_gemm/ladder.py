@@ -1,4 +1,6 @@
-"""A product for each expert: rows are sorted by expert, and how many each has is known when the kernel runs."""
+"""One matrix product for each expert: rows are sorted by expert, and the number of rows of each expert is known only at run
+time.
+"""
 
 import sys
 from pathlib import Path
@@ -12,19 +14,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C[rows of g] = A[rows of g] @ B[g]` in float16, summed in float32: the layer of experts in a mixture of experts. A has the
-rows of all experts one after the other, expert `g` from `Offsets[g]` to `Offsets[g + 1]`. A router decides for each token, so
-that no size of a group is known before the kernel runs, and they are uneven: of the 4096 rows here one of the 8 experts has a
-quarter, another one next to none.
+`C[rows of g] = A[rows of g] @ B[g]` in float16, summed in float32: the expert layer of a mixture of experts. A has the rows
+of all experts one after the other, expert `g` from `Offsets[g]` to `Offsets[g + 1]`. A router assigns the tokens, so the
+sizes of the groups are known only at run time, and they are uneven: of the 4096 rows here, one of the 8 experts has a
+quarter, and another has very few.
 
-The Cube cores do `2 * rows * N * K` operations at least, however rows are grouped. What a kernel does beyond that is what it
-does for rows that are not there."""
+The Cube cores need at least `2 * rows * N * K` operations, however rows are grouped. Everything beyond this is work on tile
+rows that belong to no token."""
 
-REST = """\
-The last step is bound by MTE2, which has no gaps: it is at work for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2.
-Most experts end within a tile, so that there are more rows of tiles than the rows would fill, and each loads its share of B
-whole. And the matrix of an expert comes from HBM for its few tiles alone, where one matrix for all would be in L2 after the
-first of them. The launch is {launch share}."""
+LIMITS = """\
+The last step is bound by MTE2, which has no gaps: it is busy for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2.
+Most experts end within a tile, so there are more rows of tiles than the tokens would fill, and each of them loads all of
+its part of B. Moreover, the matrix of an expert is read from HBM for only a few tiles; a single matrix for all tokens would
+be in L2 after the first tiles. The launch takes {launch share}."""
 
 
 def inputs(rows: int, groups: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -56,6 +58,6 @@ LADDER = Ladder(
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

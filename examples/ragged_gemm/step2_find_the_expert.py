@@ -1,9 +1,9 @@
-"""Find the expert
+"""A search for the expert of a tile
 
-The tiles of all experts are no more than those of all rows, and one for each expert whose last is not full. A block counts
-through the offsets until it knows whose tile it has: a few scalars for 7 of 8 blocks that never begin.
+All experts together have at most as many tiles as all rows need, plus one partial tile for each expert. A block searches
+the offsets for the expert of its tile: this costs a few scalar operations, and 7 of 8 blocks are not started.
 
-To know: that a bound on all groups together is much smaller than the sum of bounds on each.
+Insight: a bound on all groups together is much smaller than the sum of the bounds on each.
 """
 
 from ladder import check
@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 @tilelang.jit(target="npuir")
 def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=128, tile_K=64):
     columns = T.ceildiv(N, tile_N)
-    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # as many as there can be
+    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
     @T.prim_func
     def ragged_gemm(
@@ -29,7 +29,7 @@ def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=128, tile_K=64):
             b = T.alloc_shared((tile_K, tile_N), "float16")
             c = T.alloc_fragment((tile_M, tile_N), "float32")
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # row tiles of the experts before this one
+            first = T.alloc_var("int32", init=0)  # number of row tiles of the previous experts
             seen = T.alloc_var("int32", init=0)
             for g in T.serial(groups):
                 if seen <= tile // columns:

@@ -1,8 +1,8 @@
 """Longer pieces along K
 
-256 bytes of each row of A in place of 128.
+A load reads 256 bytes of each row of A in place of 128.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check
@@ -14,7 +14,7 @@ import tilelang_npu.language as T
 @tilelang.jit(target="npuir")
 def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=128, tile_K=128):
     columns = T.ceildiv(N, tile_N)
-    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # as many as there can be
+    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
     @T.prim_func
     def ragged_gemm(
@@ -28,7 +28,7 @@ def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=128, tile_K=128):
             b = T.alloc_shared((tile_K, tile_N), "float16")
             c = T.alloc_fragment((tile_M, tile_N), "float32")
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # row tiles of the experts before this one
+            first = T.alloc_var("int32", init=0)  # number of row tiles of the previous experts
             seen = T.alloc_var("int32", init=0)
             for g in T.serial(groups):
                 if seen <= tile // columns:

@@ -1,8 +1,8 @@
-"""All of L0C
+"""Tiles that fill L0C
 
-128 x 256 sums in float32: a quarter less is loaded for the same product.
+With 128 x 256 sums in float32, a quarter less data is loaded for the same product.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check
@@ -14,7 +14,7 @@ import tilelang_npu.language as T
 @tilelang.jit(target="npuir")
 def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=128):
     columns = T.ceildiv(N, tile_N)
-    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # as many as there can be
+    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
     @T.prim_func
     def ragged_gemm(
@@ -28,7 +28,7 @@ def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=128):
             b = T.alloc_shared((tile_K, tile_N), "float16")
             c = T.alloc_fragment((tile_M, tile_N), "float32")
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # row tiles of the experts before this one
+            first = T.alloc_var("int32", init=0)  # number of row tiles of the previous experts
             seen = T.alloc_var("int32", init=0)
             for g in T.serial(groups):
                 if seen <= tile // columns:

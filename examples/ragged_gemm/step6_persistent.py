@@ -1,9 +1,9 @@
 """One block for each core
 
-A block takes every 24th tile and finds the expert of each; it goes on loading while it still multiplies and stores.
+A block processes every 24th tile and searches for the expert of each; it loads the next tile while it still multiplies and
+stores the previous one.
 
-To know: that waves begin with empty pipes: between two blocks nothing overlaps, but between two iterations of a loop it
-does.
+Insight: each block starts with empty pipes. Nothing overlaps between two blocks, but the iterations of a loop overlap.
 """
 
 from ladder import check
@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 @tilelang.jit(target="npuir")
 def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=256, cores=24):
     columns = T.ceildiv(N, tile_N)
-    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # as many as there can be
+    row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
     @T.prim_func
     def ragged_gemm(
@@ -29,7 +29,7 @@ def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=256, cores=24
             b = T.alloc_shared((tile_K, tile_N), "float16")
             c = T.alloc_fragment((tile_M, tile_N), "float32")
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # row tiles of the experts before this one
+            first = T.alloc_var("int32", init=0)  # number of row tiles of the previous experts
             seen = T.alloc_var("int32", init=0)
             for i in T.serial(T.ceildiv(row_tiles * columns - core, cores)):
                 tile = i * cores + core

@@ -1,4 +1,4 @@
-"""The sum, or the largest, of many numbers."""
+"""The sum or the maximum of the elements of a vector."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`op` of all elements of a vector: their sum, in float32, or the largest of them. Each element is read once and used once, so
-that nothing but the way from HBM can be what a good kernel waits for: 2^25 float32 are 134 MB, at 1.456 TB/s 92.2 us.
+`op` of all elements of a vector: their sum, in float32, or their maximum. Each element is read once and used once, so an
+efficient kernel is bound only by reads from HBM: 2^25 float32 are 134 MB, at 1.456 TB/s 92.2 us.
 
-The words: a *Vector core* (there are 48) computes on its *UB* of 192 KB, and nowhere else. Its *pipes* run side by side:
-MTE2 brings tiles from global memory (*GM*) to UB, V computes on vectors of 256 bytes, MTE3 stores, S is the scalar unit
-that also sends the others their instructions. A kernel is fast when the pipe it cannot do without has no gaps."""
+Terms: a *Vector core* (there are 48) computes only on its *UB* of 192 KB. Its *pipes* run in parallel: MTE2 loads tiles
+from global memory (*GM*) to UB, V computes on vectors of 256 bytes, MTE3 stores, and S is the scalar unit, which also
+issues the instructions of the others. A kernel is fast if the pipe that bounds it has no gaps."""
 
 
 def inputs(length: int, dtype: str, op: str) -> tuple[NDArray[Any], ...]:

@@ -1,11 +1,10 @@
 """All cores, and a second launch
 
 Core `c` of 48 processes every 48th tile from the `c`-th on, and stores one number in a temporary tensor for the second
-launch (`T.alloc_global`). The second `with T.Kernel` begins when all blocks of the first have ended: one core reduces the
-48 numbers. 48 cores have 48 times as many requests in flight, and begin to wait for HBM; V and MTE2 still do not
-overlap.
+launch (`T.alloc_global`). The second `with T.Kernel` starts when all blocks of the first have ended: one core reduces the
+48 numbers. 48 cores have 48 times as many requests in flight, and begin to wait for HBM; V and MTE2 still do not overlap.
 
-Cures: few blocks
+Removes cause: few blocks
 """
 
 from ladder import check

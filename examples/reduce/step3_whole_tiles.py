@@ -1,12 +1,12 @@
-"""Whole tiles apart from the rest, and two of them under way
+"""Full tiles, double-buffered, and the remainder after the loop
 
-`T.Pipelined(..., num_stages=2)` gives `x` two slots: the next tile is loaded while V works on this one. Alone this saves
-nothing here. A tile that may extend past the end of the vector is first filled with `pad_value`, by V; the load after the fill
-waits for V, which still processes the previous tile, so that the two do not overlap. The loop therefore runs over tiles that
-are whole on every core, which the compiler proves from the constants, and the remainder is then divided among the cores, in
-one short tile each.
+`T.Pipelined(..., num_stages=2)` gives `x` two slots: the next tile is loaded while V processes the current one. This alone
+saves nothing here. A tile that may extend past the end of the vector is first filled with `pad_value`, by V; the load after
+the fill waits for V, which still processes the previous tile, so that the two do not overlap. The loop therefore runs over
+tiles that are full on every core, which the compiler proves from the constants, and the remainder is then divided among the
+cores, in one short tile each.
 
-Cures: no overlap
+Removes cause: no overlap
 """
 
 from ladder import check

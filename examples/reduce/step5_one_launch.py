@@ -1,10 +1,10 @@
 """One launch
 
-A launch takes 0.5 us, 0.13 us for each core that it starts, and what its only core waits for: with 50 us in all that shows.
-A sum is added to its place by every core (`T.atomic_add`), MTE3 does it in L2 on the way. There is no such store for a
-maximum: there all cores wait for each other (`T.sync_all`), and the first reads what the others left.
+A launch takes 0.5 us, 0.13 us for each core that it starts, and the latency of its single core: of 50 us in all this is
+noticeable. For a sum, every core adds its part to the result (`T.atomic_add`), which MTE3 does in L2. There is no such
+store for a maximum: there all cores synchronise (`T.sync_all`), and the first core reads the results of the others.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

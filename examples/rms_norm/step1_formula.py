@@ -1,7 +1,7 @@
 """The formula, four rows at a time
 
 The mean of the squares, its root, and the results: a reduction and four operations for each element, in float32. The weight
-is loaded once, before the loop; a tile and one row multiply without the row being repeated.
+is loaded once, before the loop; a row is broadcast over a tile without being copied.
 """
 
 from ladder import EPS, check

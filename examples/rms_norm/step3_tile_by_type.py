@@ -1,9 +1,9 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-Eight rows of float32 have room with two slots, twelve of float16, which takes half the room: instructions are longer and
-fewer, and so are the loads.
+Eight rows of float32 fit with two slots, and twelve of float16, which takes half the room: instructions and loads are
+longer and fewer.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import EPS, check

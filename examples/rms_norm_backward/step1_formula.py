@@ -1,9 +1,9 @@
 """The formula, two rows at a time
 
-What the forward pass knew of a row, one number, is computed again from the row, which has to be read anyway: that is less
-work than a tensor that keeps it. The gradient of the weight is a sum over all rows. Each core adds tiles up, element by
-element, folds them once at its end, and adds the row that is left to the tensor, whichever other core does so
-(`T.atomic_add`).
+The statistic of a row from the forward pass, one number, is recomputed from the row, which has to be read anyway: this
+costs less than storing a tensor of statistics. The gradient of the weight is a sum over all rows. Each core accumulates its
+tiles element by element, reduces the accumulator to a row once at its end, and adds this row to the result in GM, to which
+all cores add (`T.atomic_add`).
 """
 
 from ladder import EPS, check

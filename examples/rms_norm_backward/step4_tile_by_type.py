@@ -1,8 +1,8 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-A float16 tile takes half the room in UB, and so there may be more rows in it than in float32, with two slots still.
+A float16 tile takes half the room in UB, so it can have more rows than in float32, still with two slots.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import EPS, check

@@ -12,13 +12,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Queries and keys are turned by an angle for each position and each pair of columns, before attention multiplies them:
-with `a` and `b` the left and the right half of a row, `y = (a * cos - b * sin, b * cos + a * sin)`, as LLaMA does it.
-The tables of `cos` and `sin` have a row of half the width for each position, which all heads share; they are float32,
-and so is what is computed.
+Queries and keys are rotated by an angle for each position and each pair of columns, before attention multiplies them: with
+`a` and `b` the left and the right half of a row, `y = (a * cos - b * sin, b * cos + a * sin)`, as in LLaMA. The tables of
+`cos` and `sin` have a row of half the width for each position, which all heads share; they are float32, and so is the
+computation.
 
-The operations are few. What there is to find is how often the tables are loaded, and how rows of 128 elements make
-requests of a size that HBM likes."""
+There are few operations. The time depends on how often the tables are loaded, and on how rows of 128 elements are combined
+into requests that are large enough for HBM."""
 
 
 def inputs(heads: int, positions: int, dim: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,10 +1,10 @@
 """Sixteen positions of one head
 
-Every core takes every 48th tile of positions of one head. A row of a head is 256 or 512 bytes, and the next position of
-that head is 32 heads further on in memory; and each head loads the tables once more, which are as much as its own rows
-in float32, and twice as much in float16. (What they take from HBM is less: L2 has them.)
+Every core processes every 48th tile of positions of one head. A row of a head is 256 or 512 bytes, and the next position of
+this head is 32 heads away in memory. Each head loads the tables again, which are as large as its own rows in float32, and
+twice as large in float16. (They are read from L2, so HBM moves less.)
 
-`num_stages=1` keeps the loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
+`num_stages=1` keeps the loop serial; otherwise the compiler would pipeline it (`pipeline-loops`).
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Four times as many positions
 
-Fewer requests, and fewer beginnings of V. What is loaded is the same.
+There are fewer requests, and the start-up cost of vector instructions is paid less often. The loaded data is the same.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

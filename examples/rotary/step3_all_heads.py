@@ -1,10 +1,10 @@
 """All heads of a position
 
-A position has its heads side by side: a tile of two positions with all their heads is one run of memory, and it takes
-two rows of the tables, whatever the number of heads. In UB all heads are multiplied by the same row, which V takes
-again and again without a copy of it.
+The heads of a position are contiguous: a tile of two positions with all their heads is one run of memory, and it needs two
+rows of the tables, whatever the number of heads. In UB all heads are multiplied by the same row, which V reads repeatedly
+without a copy.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

@@ -12,10 +12,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y = exp(x - max(x)) / sum(exp(x - max(x)))` along rows, computed in float32. A row fits in UB with all that is made of it,
-so that each element is read once and written once. But there are eight operations for each element now, two of them
-reductions: V has as much to do as MTE2, and it takes both care and tiles of the right size to keep it from being what the
-kernel waits for."""
+`y = exp(x - max(x)) / sum(exp(x - max(x)))` along rows, computed in float32. A row and its intermediate values fit in UB,
+so each element is read once and written once. But there are eight operations for each element, two of them reductions: V
+has as much work as MTE2, and it becomes the bound unless the tiles have the right size and the number of vector
+instructions is kept small."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

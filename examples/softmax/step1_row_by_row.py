@@ -1,7 +1,7 @@
 """Row by row
 
-Each of 48 cores takes every 48th row. A row of 1024 elements is 16 instructions' worth of work at most, and every
-instruction begins, ends, and is waited for on its own.
+Each of 48 cores processes every 48th row. An operation on a row of 1024 elements takes V at most 16 vectors, and every
+instruction has its own start-up cost and wait.
 """
 
 from ladder import check

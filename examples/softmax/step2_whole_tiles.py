@@ -1,12 +1,13 @@
-"""Whole tiles, two of them under way
+"""Full tiles, double-buffered
 
-A loop over tiles that are whole on every core, which overlap, and after it the rows that are left, as many on
-every core. What becomes of a tile's rows is said once, in a macro (`T.macro`), which takes parts of tiles too.
+The loop runs over tiles that are full on every core, and its iterations overlap; the remaining rows are divided evenly
+among the cores after the loop. A macro (`T.macro`) contains the computation on the rows of a tile; it also accepts parts of
+tiles.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

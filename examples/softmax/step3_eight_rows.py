@@ -1,9 +1,9 @@
 """Eight rows at a time
 
-The same lines for a tile of eight rows. The reductions are along the last axis of the tile and leave a column; the compiler
-gives V a column and a tile to subtract, without making a tile of the column.
+The same lines for a tile of eight rows. The reductions along the last axis of the tile give a column, and the compiler
+subtracts the column from the tile with a broadcast, without expanding the column to a tile.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,14 +1,14 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-In float16 a tile takes half as many bytes of UB, so it can have sixteen rows. There are half as many instructions, and fewer
-waits between the pipes. In float32 a second slot of sixteen rows does not fit (`explain()` says so, and the loop would not
-overlap), so the tile keeps eight rows.
+In float16 a tile takes half as many bytes of UB, so it can have sixteen rows. There are half as many instructions, and
+fewer waits between the pipes. In float32 a second slot of sixteen rows does not fit (`explain()` says so, and the loop
+would not overlap), so the tile keeps eight rows.
 
-Cures: small tiles
+Removes cause: small tiles
 
-To know: that no kernel is faster than HBM. What the profile promises of a third slot is below the time in which HBM moves
-these bytes: it was timed as the model has it, whose rates are means over the whole launch, and is not to be believed. The
-next advice is this step: tiles are small.
+Insight: no kernel is faster than HBM. The profile estimates for a third slot a time below that in which HBM moves these
+bytes, because the model's rates are means over the whole launch; this estimate cannot be reached. The next advice, about
+small tiles, is this step.
 """
 
 from ladder import check

@@ -12,17 +12,17 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Softmax along rows of 65536 elements: 256 KB in float32, where UB has 192. A row must be read more than once, since nothing
-can be written before its largest element and its sum are known; but what is read a second time while L2 still holds it
-comes at 5.2 TB/s and not at 1.456. 48 cores at a row each touch 12 MB, of 192. So the roof is the same as if rows were read
-once."""
+Softmax along rows of 65536 elements: 256 KB in float32, while UB has 192 KB. A row must be read more than once, because its
+largest element and its sum must be known before anything is written; but data that is still in L2 is read again at 5.2 TB/s
+in place of 1.456. 48 cores with a row each access 12 MB, of the 192 MB of L2. So the roofline is the same as if rows were
+read once."""
 
 
-REST = """\
-What keeps the last step from 85 % in float16 is V, at work for {1: AIV V} of the time, which takes two exponentials of each
-element, one for the sum and one for the result, makes it wider for each of them, and folds each tile twice. A row that stays
-in UB, 128 KB with its exponentials in float16, is no way out: tiles of what is left have half the length, and the loads of
-the next row wait for the stores of this one; that was tried, and is slower."""
+LIMITS = """\
+In float16 V keeps the last step below 85 %: it is busy for {1: AIV V} of the time, because it computes two exponentials of
+each element, one for the sum and one for the result, converts each element to float32 for both, and reduces each tile
+twice. Keeping a row in UB, 128 KB with its exponentials in float16, does not help: the remaining room halves the length of
+the tiles, and the loads of the next row wait for the stores of the current one; this was tried, and is slower."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:
@@ -50,7 +50,7 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
+    limits=LIMITS,
     shown=1,
     tolerance={"float32": (2e-5, 1e-7)},
 )

@@ -1,9 +1,9 @@
 """Online: two passes
 
-The sum is kept for the largest element seen so far: where a piece has a larger one, what was summed shrinks by `exp(before
-- largest)`. That is one product for each piece, in place of a pass.
+The sum is kept relative to the running maximum: if a piece has a larger maximum, the sum so far is multiplied by
+`exp(before - largest)`. This is one product for each piece, in place of a pass.
 
-To know: the online softmax: that a sum for one largest element can be turned into that for another.
+Insight: the online softmax. A sum for one maximum can be rescaled to another maximum.
 """
 
 from ladder import check

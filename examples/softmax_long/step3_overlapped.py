@@ -1,12 +1,12 @@
-"""Pieces overlap
+"""Overlapping pieces
 
-Both loops over the pieces of a row load the next one while V computes. The pieces are whole, and what is left of a row that
-they do not divide has a length that is known, so that nothing has to be filled.
+Both loops over the pieces of a row load the next piece while V processes the current one. All pieces in the loops are full,
+and the remainder of a row has a length that is known at compile time, so nothing has to be padded.
 
-The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
-Here the source says so, and chooses the number of slots.
+The compiler already pipelines the serial loop of the previous step (`pipeline-loops`), so the time hardly changes.
+`T.Pipelined` states the pipelining in the source and sets the number of slots.
 
-To know: nothing that wins time; the compiler does it without being told.
+Insight: none. The step gains no time, because the compiler already pipelines the loop.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
-"""The sum goes into the exponent
+"""The sum as part of the exponent
 
-`exp(x - largest) / total` is `exp(x - (largest + ln(total)))`: a logarithm for each row, and no division for any element. V
-has a third less to do in the second pass.
+`exp(x - largest) / total` is `exp(x - (largest + ln(total)))`: one logarithm for each row, and no division for each
+element. V has a third less work in the second pass.
 
-To know: that a division by a sum is a subtraction of its logarithm inside of the exponential.
+Insight: a division by a sum is a subtraction of its logarithm within the exponential.
 """
 
 from ladder import check

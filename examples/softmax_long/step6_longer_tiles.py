@@ -1,10 +1,10 @@
 """Tiles twice as long
 
-With 16384 elements at once there are half as many instructions and waits. In float16 a tile still has two slots; in float32 a
-tile takes 64 KB, so that the second slot does not fit, but longer transfers save more than that costs. A cast in an
+With 16384 elements at once there are half as many instructions and waits. In float16 a tile still has two slots; in float32
+a tile takes 64 KB, so that the second slot does not fit, but longer transfers save more than that costs. A cast in an
 expression is a copy only if it changes the type: in float32 the second pass computes in place.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Softmax of scores, with a scale and a mask: the softmax of an encoder's attention."""
+"""Softmax of scores with a scale and a mask: the softmax of an encoder's attention."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-The softmax of BERT's attention: `y = softmax(scale * x + mask)` along the keys. Sentences of a batch differ in length,
-and `mask` has for each sentence a row of 0 and, at the keys that are only there to fill it up, -10000. All heads and
-queries of a sentence share that row, and the kernel loads it once for each tile: that is next to nothing. It would be
-much as a tensor of the size of the scores, and that is what a library's `x + mask` makes of it.
+The softmax of BERT's attention: `y = softmax(scale * x + mask)` along the keys. Sentences of a batch differ in length, and
+`mask` has for each sentence a row with 0 for its keys and -10000 for padding. All heads and queries of a sentence share
+this row, and the kernel loads it once for each tile, which costs little. A library's `x + mask` expands it to a tensor of
+the size of the scores, which would cost much.
 
-What is new against the softmax of before are three more operations, the scale and the mask, and that a tile belongs to
-one sentence."""
+The differences to the plain softmax are three more operations, for the scale and the mask, and that a tile belongs to one
+sentence."""
 
 SCALE = 0.125
 """1 / sqrt(64)"""

@@ -1,7 +1,7 @@
 """Two launches
 
-One kernel for scale and mask, one for the softmax of what it leaves, in float32, in a tensor between them. Each takes
-four rows at a time, on every core in turn.
+One kernel applies scale and mask, and another computes the softmax of the result, with an intermediate tensor in float32.
+Each core processes four rows at a time.
 """
 
 from ladder import SCALE, check

@@ -1,8 +1,8 @@
 """One launch
 
-The masked scores stay in UB, where the softmax wants them.
+The masked scores stay in UB, where the softmax reads them.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import SCALE, check

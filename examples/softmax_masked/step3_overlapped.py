@@ -1,10 +1,10 @@
-"""Sixteen rows, two tiles under way
+"""Sixteen rows, double-buffered
 
-Four times as much for each instruction, and two slots for each tile and its mask (`num_stages=2`): the next are loaded,
-and the ones before are stored, while V is at these. A tile belongs to one sentence, so that here the loop goes over
-tiles, and the last one of a sentence may be cut short: what is beyond it is not stored.
+Each instruction processes four times as many rows, and each tile and its mask have two slots (`num_stages=2`): the next
+tiles are loaded and the previous ones are stored, while V processes the current ones. A tile belongs to one sentence, so
+the loop runs over tiles, and the last tile of a sentence may be clipped: elements beyond its end are not stored.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import SCALE, check

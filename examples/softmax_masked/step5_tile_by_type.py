@@ -1,9 +1,9 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-Thirty-two in float16, in which half the bytes wait in the slots; in float32 sixteen already keep MTE2 at work all the
-time.
+Thirty-two rows fit in float16, where a slot takes half as many bytes; in float32 sixteen rows already keep MTE2 busy all
+the time.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import SCALE, check

@@ -1,4 +1,4 @@
-"""Attention of many heads to the keys that an index names."""
+"""Attention of many heads to the keys that an index selects."""
 
 import sys
 from pathlib import Path
@@ -12,19 +12,19 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-Sparse attention: of a long cache each query sees the keys that an index names, 1024 here, anywhere in it. As in
-multi-head *latent* attention (MLA), all 64 heads share one head, and a row of it is key and value at once, 512 numbers.
-The rows of a tile are the heads of one query, since another query has other keys.
+Sparse attention: each query attends only to the keys of a long cache that an index selects, here 1024 at arbitrary
+positions. As in multi-head *latent* attention (MLA), all 64 heads share one KV head, in which a row of 512 numbers is both
+key and value. The rows of a tile are the heads of one query, since each query has different keys.
 
-A tile of keys is no piece of the cache but as many loads as it has rows, of 1 KB each, whose places are known only when
-the scalar unit has read their numbers. All 64 heads use a row that is loaded, in both products: reckoned by operations,
-the Cube cores are the roof."""
+A tile of keys is not contiguous: each of its rows is a separate load of 1 KB, whose address is known only after the scalar
+unit has read the index. All 64 heads use a loaded row, in both products, so by the number of operations the bound is the
+Cube cores."""
 
-REST = """\
-MTE2 of the Cube cores bounds the last step, at work for {AIC MTE2} of the time: for {AIC MTE2 latency} of the
-time loads of 1 KB start one after the other, and for {AIC MTE2 transfer} their bytes move. M is at work for {AIC M}.
-Blocks of neighbouring rows, as [pages](paged_decoding.md) are, or more heads for each row would come nearer to the roof; the
-Vector cores, which could load rows as well, take twice as long for one and would have to pass it on through GM."""
+LIMITS = """\
+MTE2 of the Cube cores bounds the last step, busy for {AIC MTE2} of the time: for {AIC MTE2 latency} it pays the start-up
+costs of loads of 1 KB, and for {AIC MTE2 transfer} it moves their bytes. M is busy for {AIC M}. Blocks of neighbouring
+rows, as [pages](paged_decoding.md) are, or more heads for each row would bring the kernel nearer to the roofline. The
+Vector cores could load rows as well, but take twice as long for each, and the rows would have to pass through GM."""
 
 
 def inputs(queries: int, heads: int, length: int, count: int, dim: int) -> tuple[NDArray[Any], ...]:
@@ -63,6 +63,6 @@ LADDER = Ladder(
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

@@ -1,8 +1,8 @@
 """Row by row
 
-A block has a query. The scalar unit reads the number of a row, MTE2 loads the row into L1, and so on for 64 rows, which
-are keys and then values: they are loaded once for both products. The index ends with its last number, so that nothing after it
-is read; what the last tile has too much is masked.
+A block processes one query. The scalar unit reads the index of a row, MTE2 loads the row to L1, and so on for 64 rows,
+which are used as keys and then as values: they are loaded once for both products. The index tensor ends with its last
+entry, so nothing after it is read; excess rows of the last tile are masked.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """256 rows in a tile
 
-What passes between the cores does so a quarter as often. So that L0C has room for the scores of 256 rows, the second product
-is made in two halves of its columns, one after the other.
+Data passes between the cores a quarter as often. To make room in L0C for the scores of 256 rows, the second product is
+computed in two halves of its columns, one after the other.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Products of matrices with a long K and a small result."""
+"""Matrix products with a long K and a small result."""
 
 import sys
 from pathlib import Path
@@ -12,15 +12,15 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C += A @ B` where C is small and K is long, as for the gradient of a weight: 256 x 256 numbers of which each is a sum of 65536
-products. All of A and B is loaded for little to multiply, and so HBM is the roof. But a kernel that gives each tile of C to a
-core, as that for square matrices does, has four tiles for 24 cores."""
+`C += A @ B` where C is small and K is long, as for the gradient of a weight: 256 x 256 numbers, each of which is a sum of
+65536 products. All of A and B is loaded for few operations, so HBM is the bound. But a kernel that assigns each tile of C
+to a core, as for square matrices, has four tiles for 24 cores."""
 
 
-REST = """\
-HBM is what the last step waits for, and the launch takes {launch} of {time}. MTE2 has no gaps, at work for {AIC MTE2} of the
-time. The rest of the way to the roof is B, which both tiles of C want: it comes from HBM once, but to the cores twice. C in
-one tile would have no room in L0C, which has 128 KB for the 256 KB of its sums."""
+LIMITS = """\
+The last step is bound by HBM, and the launch takes {launch} of {time}. MTE2 has no gaps, busy for {AIC MTE2} of the time.
+The remaining distance to the roofline is due to B, which both tiles of C need: it is read from HBM once, but is transferred
+to the cores twice. C in one tile would not fit in L0C, which has 128 KB, while the sums take 256 KB."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -49,7 +49,7 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
+    limits=LIMITS,
     tolerance={"float32": (0.0, 0.0)},
 )
 check = LADDER.check

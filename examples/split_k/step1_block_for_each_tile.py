@@ -1,7 +1,7 @@
-"""A block for each tile
+"""One block for each tile
 
-As for square matrices: each block has a tile of C and all of K. Four cores work, twenty do not. (There is one part of K here;
-the kernel is written for several.) FIX adds what L0C holds to C on its way to GM.
+As for square matrices, each block computes a tile of C over all of K. Four cores work, and twenty are idle. (There is one
+split of K here; the kernel supports several.) FIX adds the contents of L0C to C in GM.
 """
 
 from ladder import check

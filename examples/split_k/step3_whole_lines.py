@@ -1,8 +1,8 @@
-"""Whole lines
+"""Full 512-byte lines along K
 
-512 bytes along K are whole lines of L2: half as many rows of A, each twice as long.
+A load reads 512 bytes along K, a full line of L2: half as many rows of A, each twice as long.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

@@ -1,10 +1,10 @@
-"""All of L0C, and twelve parts
+"""Tiles that fill L0C, and twelve splits
 
-With tiles of 128 x 256 all of N is in one tile: A is read once, B twice, in the place of both twice. What is read again comes
-from L2, but takes the way from there to L1 all the same. Two tiles of C and twelve parts of K are 24 blocks again.
+With tiles of 128 x 256 one tile covers all of N: A is read once and B twice, where both were read twice. The second read is
+served by L2, but it still takes time on the path from L2 to L1. Two tiles of C and twelve splits of K are again 24 blocks.
 
-To know: that A and B are read twice, which is little enough for the profile not to speak of it, and that a block more for each
-tile of C costs but one addition more.
+Insight: A and B are read twice, which is too little for the profile to report it, and another block for each tile of C
+costs only one more addition.
 """
 
 from ladder import check

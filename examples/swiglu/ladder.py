@@ -12,9 +12,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`y = silu(a) * b` with `silu(a) = a / (1 + exp(-a))`, computed in float32. A linear layer made `a` and `b` side by side,
-in rows of twice as many columns: the left half of a row is `a`, the right half is `b`. Two elements are read for each
-one that is written, and a kernel takes both from where they are; no copy parts them first."""
+`y = silu(a) * b` with `silu(a) = a / (1 + exp(-a))`, computed in float32. A linear layer has stored `a` and `b` in one
+tensor with rows of twice as many columns: the left half of a row is `a`, the right half is `b`. Two elements are read for
+each one that is written, and the kernel reads both halves directly, without a copy that separates them."""
 
 
 def inputs(rows: int, columns: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,6 +1,6 @@
 """Two launches
 
-One kernel for `silu(a)`, one for the product, with a tensor between them (`T.alloc_global`), as a library would have
+One kernel computes `silu(a)`, another the product, with an intermediate tensor (`T.alloc_global`), as a library would do
 it.
 """
 

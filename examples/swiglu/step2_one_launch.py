@@ -1,10 +1,10 @@
 """One launch
 
-Both halves of a row are brought to UB, and what is between the two operations stays there. The tensor between them had
-been written once and read once in float32: two of five parts of all traffic in float32, four of seven in float16. What
-becomes of a tile is said in a macro (`T.macro`), which is written out where it is called.
+Both halves of a row are loaded to UB, and the intermediate values stay there. The intermediate tensor was written once and
+read once in float32: two of five parts of all traffic in float32, four of seven in float16. A macro (`T.macro`) contains
+the computation on a tile; it is inlined where it is called.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import check

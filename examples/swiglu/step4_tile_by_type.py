@@ -1,8 +1,8 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-Four rows of float32, nine of float16, have room twice: instructions and requests are longer, and fewer.
+Four rows of float32, or nine of float16, fit with two slots: instructions and requests are longer and fewer.
 
-Cures: small tiles
+Removes cause: small tiles
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Products of matrices that L2 does not hold."""
+"""Matrix products whose operands do not fit in L2."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,15 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C = A @ B` again, of 12288 x 12288 x 12288 in float16. Three matrices of 288 MB are more than the 192 MB of *L2*, the memory
-between the cores and HBM: what one core has loaded is there for the next one that wants it, as long as little else came
-between. [The other ladder](matmul.md) ended where it did not matter which core takes which tile of C, since L2 held all.
+`C = A @ B` again, of 12288 x 12288 x 12288 in float16. Three matrices of 288 MB are larger than the 192 MB of *L2*, the
+cache between the cores and HBM: data that one core has loaded is still there for the next core that needs it, if little
+other data was accessed in between. In [the other ladder](matmul.md) the assignment of tiles of C to cores did not matter,
+because all matrices fit in L2.
 
-A wave is the 24 tiles that the cores compute at the same time. What it loads is a band of A for each row of C that it has
-tiles in, and a column of tiles of B for each column. The order of the tiles decides how many those are, and what of them is
-still in L2 when the next wave comes. GPUs know the same by the names of swizzle, rasterisation and `GROUP_M`."""
+A wave is the 24 tiles that the cores compute at the same time. It loads a band of A for each row of tiles that it covers,
+and a column of tiles of B for each column. The order of the tiles determines the number of these bands and columns, and how
+much of them is still in L2 when the next wave needs it. On GPUs this is known as swizzling, rasterisation order or
+`GROUP_M`."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

@@ -1,8 +1,8 @@
 """Tiles row by row
 
-The kernel that the other ladder ends with: tile after tile along a row of C. A wave is half a row: it loads one band of A, and
-half of B. Until the next row of C asks for the same part of B again, all of B has come by, and its 288 MB push each other
-out of L2: all of B is read from HBM once for each row of tiles of C.
+This is the last kernel of the other ladder, which computes tile after tile along a row of C. A wave is half a row of tiles:
+it loads one band of A, and half of B. Before the next row of tiles needs the same part of B again, all 288 MB of B have
+passed through L2 and evicted it: all of B is read from HBM once for each row of tiles of C.
 """
 
 from ladder import check

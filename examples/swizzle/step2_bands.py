@@ -1,9 +1,9 @@
 """Bands of four rows
 
-Four rows of tiles at a time, column by column: a wave is four tiles high and six wide, and loads four bands of A and six
-columns of B in place of one and 24. B comes from HBM once for each band, a quarter as often.
+The tiles are computed in bands of four rows, column by column: a wave is four tiles high and six wide, and loads four bands
+of A and six columns of B in place of one and 24. B is read from HBM once for each band, a quarter as often.
 
-Cures: tile order
+Removes cause: tile order
 """
 
 from ladder import check

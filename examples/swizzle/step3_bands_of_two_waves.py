@@ -1,11 +1,11 @@
 """Bands of two waves
 
-48 rows: two turns of all cores work on one column of tiles, each with a band of A of its own. The 48 bands of A, 144 of the
-192 MB of L2, stay there while the columns of B go by, each of which all cores read at the same time and in the next turn
-again, so that it comes from HBM once for each band: twice in all. Bands of 24 rows, one turn, read B four times and take 2 %
-longer; those of 64 fill L2 by A alone.
+A band has 48 rows: two waves compute one column of tiles, each core with its own band of A. The 48 bands of A, 144 of the
+192 MB of L2, stay there while the columns of B pass. All cores read a column of B at the same time and again in the next
+wave, so it is read from HBM once for each band: twice in all. Bands of 24 rows, one wave, read B four times and take 2 %
+longer; bands of 64 rows fill L2 with A alone.
 
-Cures: tile order
+Removes cause: tile order
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Images made larger by repeating pixels."""
+"""Upsampling of images by repeating pixels."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Counterpart, Ladder, Work
 
 ABOUT = """\
-Each pixel of an image becomes `scale` x `scale` equal ones. All images and channels are one matrix, `rows` x `columns`; of
-each of its rows come `scale` rows of the result, each `scale` times as long. So `scale * scale` elements are written for
-each that is read, and MTE3, which stores, is what a good kernel waits for."""
+Each pixel of an image becomes `scale` x `scale` equal pixels. All images and channels are stored as one matrix, `rows` x
+`columns`; each of its rows gives `scale` rows of the result, each `scale` times as long. So `scale * scale` elements are
+written for each that is read, and MTE3, which stores, is the bound of an efficient kernel."""
 
 
 def inputs(rows: int, columns: int, scale: int, dtype: str) -> tuple[NDArray[Any], ...]:

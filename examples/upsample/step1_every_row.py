@@ -1,8 +1,8 @@
-"""Every row of the result for itself
+"""Each row of the result separately
 
-A row is loaded, each of its elements is written `scale` times in a row in UB, and the row is stored; then the same
-again for the next row of the result, which is the same. Index arithmetic by element, `x[r, c // scale]`, would be no vector
-code where the scale is no power of two, and `explain()` says so; a loop over the digits of the place, `c * scale + d`, is.
+A row is loaded, each of its elements is written `scale` times in UB, and the row is stored; then the same is repeated for
+the next row of the result, which is equal. Index arithmetic by element, `x[r, c // scale]`, is not vectorised if the scale
+is not a power of two, as `explain()` says; a loop over the digits of the index, `c * scale + d`, is.
 """
 
 from ladder import check

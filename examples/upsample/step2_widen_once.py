@@ -1,10 +1,10 @@
-"""Widen once, store many times
+"""One widened row, stored several times
 
-The rows of a group are equal, so one is made and stored `scale` times. A quarter, or a ninth, of the elements is loaded of
-those that are stored.
+The `scale` rows of a group are equal, so one is computed and is stored `scale` times. A quarter, or a ninth, of the number
+of stored elements is loaded.
 
-To know: that the rows of a group are equal. The profile sees tiles loaded one after the other, but not that they are the
-same tile.
+Insight: the rows of a group are equal. The profile sees tiles that are loaded one after the other, but not that they are
+the same tile.
 """
 
 from ladder import check

@@ -1,9 +1,9 @@
 """Sixteen rows at a time
 
-Sixteen rows, which have room twice over, are loaded and widened by one instruction each, and a store takes sixteen rows
-that are `scale` rows apart. MTE3 has no gaps.
+Sixteen rows, which fit with two slots, are loaded and widened by one instruction each, and a store writes sixteen rows that
+are `scale` rows apart. MTE3 has no gaps.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

@@ -1,4 +1,4 @@
-"""Gradients of images that were made larger."""
+"""Gradients of image upsampling."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from ladders import Counterpart, Ladder, Work
 
 ABOUT = """\
 The gradient of a pixel is the sum of the gradients of the `scale` x `scale` pixels that it became: a reduction over small
-squares. Here `scale * scale` elements are read for each that is written, and MTE2 is what a good kernel waits for."""
+squares. Here `scale * scale` elements are read for each that is written, and MTE2 is the bound of an efficient kernel."""
 
 
 def inputs(rows: int, columns: int, scale: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -1,8 +1,8 @@
 """Row by row
 
-The `scale` rows that came of one are loaded together, which is one run of memory, and added. Then each element and its
-neighbours in the row are added: every second or third element is a vector of its own, which the compiler gets by
-deinterleaving or gathering.
+The `scale` rows of the gradient that belong to one row are contiguous; they are loaded together and added. Then each
+element and its neighbours in the row are added: the compiler deinterleaves or gathers every second or third element into a
+separate vector.
 """
 
 from ladder import check

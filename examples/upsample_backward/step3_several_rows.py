@@ -1,9 +1,9 @@
 """Several rows at a time
 
-Everything takes eight rows with a scale of 2, for which there is room twice over, and four with 3, and begins and ends as
-many times less often.
+Each instruction and transfer processes eight rows with a scale of 2, which fit with two slots, and four rows with a scale
+of 3, so that start-up costs are paid correspondingly less often.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

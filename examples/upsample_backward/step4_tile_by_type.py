@@ -1,10 +1,10 @@
-"""As many rows as have room
+"""As many rows as fit in UB
 
-Twice as many rows of float16 as of float32.
+A tile has twice as many rows in float16 as in float32.
 
-Cures: small tiles
+Removes cause: small tiles
 
-To know: that float16 leaves room in UB for twice as many rows; with scale 3 in float32, which the profile is of, nothing
+Insight: float16 leaves room in UB for twice as many rows. With scale 3 in float32, the size of the profile, nothing
 changes.
 """
 

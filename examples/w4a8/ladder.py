@@ -1,4 +1,4 @@
-"""A product with weights of four bits and activations of eight."""
+"""A matrix product with weights of four bits and activations of eight."""
 
 import sys
 from pathlib import Path
@@ -13,20 +13,20 @@ from ladders import Ladder, Work
 
 PACK = 256
 ABOUT = """\
-`C = (A @ B.T) * scale_a * scale_b` with activations of int8 and weights of four bits, two in a byte: of each 256 weights of a
-row, byte `j` has number `j` in its low half and number `128 + j` in its high half, both with 8 added. It is how a large model
-is kept in half the memory while it writes one token after the other for a few people: 64 rows of A, and so many weights that
-reading them is the work.
+`C = (A @ B.T) * scale_a * scale_b` with int8 activations and 4-bit weights, two in a byte: for each 256 weights of a row,
+byte `j` has weight `j` in its low half and weight `128 + j` in its high half, both with an offset of 8. Large models are
+stored in this way, in half the memory, for decoding with small batches: A has 64 rows, and most of the time goes into
+reading weights.
 
-The Cube cores know no numbers of four bits. The Vector cores make them bytes, and have no way to L1: what they unpack goes
-to a workspace in GM, and from there to the Cube core. A quarter of the bytes of float16 come from HBM, but four times as many
-go through L2."""
+The Cube cores do not support 4-bit operands. The Vector cores unpack them to bytes, but have no path to L1: the unpacked
+weights go to a workspace in GM, and from there to the Cube core. A quarter of the bytes of float16 are read from HBM, but
+four times as many pass through L2."""
 
-REST = """\
-The last step is far from what HBM takes for the packed weights. MTE2 of the Cube core is at work for {AIC MTE2} of the time,
-for {AIC MTE2 L2} slowed by L2, and the launch is {launch share}: each weight that HBM gives as half a byte passes through L2
-as a byte twice, written by a Vector core and read by the Cube core, which lays it in fractals on the way. A chip with a way
-from UB to L1 has no such detour."""
+LIMITS = """\
+The last step is far from the time that HBM needs for the packed weights. MTE2 of the Cube core is busy for {AIC MTE2} of
+the time, for {AIC MTE2 L2} slowed by L2, and the launch takes {launch share}: each weight that HBM reads as half a byte
+passes through L2 twice as a byte, written by a Vector core and read by the Cube core, which converts it to fractals. A chip
+with a path from UB to L1 avoids this detour."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -57,6 +57,6 @@ LADDER = Ladder(
     expected=expected,
     work=work,
     tolerance={"float16": (2e-3, 1e-3)},
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

@@ -1,6 +1,6 @@
 """Two launches
 
-The first one, all Vector cores, unpacks the weights into GM, a byte each; the second one is a product of int8 with scales.
+The first launch, on all Vector cores, unpacks the weights to GM, one byte each; the second is an int8 product with scales.
 48 MB are written and read again for 24 MB of weights.
 """
 

@@ -1,10 +1,10 @@
 """One launch
 
-The Vector cores unpack the next tile of weights while the Cube core multiplies the last one. What is unpacked stays in L2 for
-the moment that it takes, and a launch less begins. `T.Pipelined` has both sides work on different tiles; what they hand over,
-and when one waits for the other, the compiler knows.
+The Vector cores unpack the next tile of weights while the Cube core multiplies the previous one. The unpacked tile stays in
+L2 until it is read, and there is one launch fewer. `T.Pipelined` lets both kinds of cores work on different tiles; the
+compiler inserts the transfers between them and all synchronisation.
 
-Cures: separate launches
+Removes cause: separate launches
 """
 
 from ladder import PACK, check

@@ -1,9 +1,9 @@
 """Wider tiles
 
-Each core loads all of A for each of its tiles. Tiles of 128 columns of the result in place of 64: half as often, and each
-hand-over has twice as much.
+Each core loads all of A for each of its tiles. With tiles of 128 columns of the result in place of 64, A is loaded half as
+often, and each transfer between the cores is twice as large.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import PACK, check

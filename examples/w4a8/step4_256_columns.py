@@ -1,8 +1,8 @@
 """256 columns
 
-Half as often again.
+A is loaded half as often again.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import PACK, check

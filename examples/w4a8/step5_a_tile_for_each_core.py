@@ -1,9 +1,9 @@
-"""A tile for each core
+"""One tile for each core
 
-64 x 512 sums of int32 are all of L0C, and 12288 columns are 24 such tiles: each core loads A once, and none waits for
-another one at the end.
+64 x 512 sums of int32 fill L0C, and 12288 columns are 24 such tiles: each core loads A once, and all cores end at the same
+time.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import PACK, check

@@ -1,4 +1,4 @@
-"""A product of matrices of int8 that are quantised by rows and columns."""
+"""A matrix product of int8 operands, quantised by rows and columns."""
 
 import sys
 from pathlib import Path
@@ -12,15 +12,15 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from ladders import Ladder, Work
 
 ABOUT = """\
-`C = (A @ B.T) * scale_a * scale_b`: activations and weights in int8, each row of either with a scale of its own, summed in
-int32, and float16 again. The Cube cores multiply int8 twice as fast as float16; nothing else gets faster but by what the
-bytes are fewer."""
+`C = (A @ B.T) * scale_a * scale_b`: activations and weights in int8, each row of either with its own scale, summed in
+int32, and converted to float16. The Cube cores multiply int8 twice as fast as float16; everything else is faster only in
+proportion to the smaller number of bytes."""
 
-REST = """\
-The last step stays below 80 %: M is at work for {AIC M} of the time, and MTE2 of the Cube core for {AIC MTE2}. L0C holds
-int32, so that a tile of the result is no larger than in float16, and each element that is loaded takes part in as many
-products; M does these in half the time, MTE2 brings half the bytes, but all cores load at once, which L2 slows for
-{AIC MTE2 L2} of the time. The launch of Cube and Vector cores is {launch share}."""
+LIMITS = """\
+The last step stays below 80 %: M is busy for {AIC M} of the time, and MTE2 of the Cube core for {AIC MTE2}. L0C holds
+int32, so a tile of the result is no larger than in float16, and each loaded element takes part in as many products. M needs
+half the time for these, and MTE2 loads half the bytes, but all cores load at the same time, which L2 slows for
+{AIC MTE2 L2} of the time. The launch on Cube and Vector cores takes {launch share}."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
@@ -50,6 +50,6 @@ LADDER = Ladder(
     tolerance={"float16": (2e-3, 1e-3)},
     goal=0.8,
     rate_of="cube",
-    rest=REST,
+    limits=LIMITS,
 )
 check = LADDER.check

@@ -1,8 +1,8 @@
-"""128 x 128
+"""Tiles of 128 x 128
 
-A block for each core, tiles of 128 x 128 and pieces of 128 along K, two of them under way. The scales are work for the
-Vector cores: a column and a row, with which each tile is multiplied while the next one is computed. Weights lie as layers
-have them, a row for each column of the result, so that both matrices have their lines along K.
+There is a block for each core, with tiles of 128 x 128 and double-buffered pieces of 128 along K. The Vector cores apply
+the scales: each tile is multiplied by a column and a row, while the next one is computed. Weights are stored with a row for
+each column of the result, as linear layers store them, so both matrices have their lines along K.
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
 """Longer pieces along K
 
-256 bytes of each row in place of 128: half as many requests, each twice as long.
+A load reads 256 bytes of each row in place of 128: half as many requests, each twice as long.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""All of L0C
+"""Tiles that fill L0C
 
 128 x 256 sums of int32 are 128 KB.
 
-Cures: narrow tile
+Removes cause: narrow tile
 """
 
 from ladder import check

@@ -1,8 +1,8 @@
-"""Whole lines
+"""Full 512-byte lines along K
 
-512 bytes along K, which are whole lines of L2.
+A load reads 512 bytes along K, a full line of L2.
 
-Cures: small bursts
+Removes cause: small bursts
 """
 
 from ladder import check

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
@@ -27,6 +27,10 @@ TRACEBACK = "TILELANG_NPU_TRACEBACK"
 """The name of the environment variable that keeps tracebacks whole if it is set to ``full``."""
 
 
+_SHOWN_CALLS = 4
+"""The number of calls of macros that a report shows."""
+
+
 @dataclass(frozen=True)
 class Location:
     """A position in a source file.
@@ -36,12 +40,15 @@ class Location:
         line: the line number, from 1.
         column: the column of the first character, from 1; 0 if it is not known.
         end_column: the column after the last character, from 1; 0 if it is not known.
+        callers: for a position in a macro, the positions of the calls that lead there: the call of the macro first, the call
+            in the kernel last. Positions that differ only in their callers are equal.
     """
 
     file: str
     line: int
     column: int = 0
     end_column: int = 0
+    callers: tuple[Location, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return self.shown_line + (f":{self.column}" if self.column else "")
@@ -57,6 +64,24 @@ class Location:
     def shown_line(self) -> str:
         """The text ``FILE:LINE`` for reports, with the file's name from :attr:`shown_file`."""
         return f"{self.shown_file}:{self.line}"
+
+    @property
+    def line_with_calls(self) -> str:
+        """The text ``line 4`` for reports; in a macro with the calls that lead there: ``line 4, called at line 20``.
+
+        A call in another file than the line has the name of its file: ``line 4, called at kernel.py:20``.
+        """
+        return f"line {self.line}{self.calls}"
+
+    @property
+    def calls(self) -> str:
+        """The text ``, called at line 20`` for a position in a macro; empty for other positions. The middle of a long chain is
+        left out."""
+        places = [f"line {call.line}" if call.file == self.file else call.shown_line.rpartition(os.sep)[2]
+                  for call in self.callers]
+        if len(places) > _SHOWN_CALLS:
+            places[1:-1] = [f"{len(places) - 2} more macros"]
+        return "".join(f", called at {place}" for place in places)
 
     def source(self) -> str:
         """Returns the text of the source line, without the newline; an empty string if the file cannot be read."""
@@ -205,6 +230,8 @@ def render(error: TileError) -> str:
                 mark = before + " " * (where.column - 1 - cut - len(before)) + "^" * min(width, _WIDEST)
                 lines.append(f" {gutter} | {mark}" + (f" {error.label}" if error.label else ""))
     lines += [f"   = {note}" for note in error.notes]
+    if where is not None and where.calls and not any(", called at " in note for note in error.notes):
+        lines.append(f"   = in a macro{where.calls}")
     if error.help:
         lines.append(f"   = help: {error.help}")
     return "\n".join(lines)

@@ -1,8 +1,9 @@
 """Writes self-contained HTML pages that show a Python script on the left and a report about the script on the right.
 
 A page loads no other file. An HTML element that belongs to a line of the script has the line's number in its attribute
-``data-p``. Pointing at such an element highlights all elements with this number. A click on a line of the script scrolls to the
-first of these elements in the report, and a click in the report scrolls to the line of the script.
+``data-p``, after a prefix if the page shows several files. Pointing at such an element highlights all elements with the number.
+A click on a line of the script scrolls to the first of these elements in the report, and a click in the report scrolls to the
+line of the script.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: ma
 .l { display: block; padding: 0 14px }
 .n { display: inline-block; width: 3em; color: var(--dim); user-select: none }
 .l.on { background: var(--on) }
+@media (max-width: 720px) {
+  body { height: auto } main { display: block } main > div { overflow-x: auto } #python { max-height: 40vh; border-right: 0;
+    border-bottom: 1px solid var(--line) } header { padding: 10px 12px } }
+@media print { :root { --ink: #000; --dim: #555; --line: #bbb; --page: #fff; --bar: #fff } body { height: auto; display: block }
+  main { display: block } main > div { overflow: visible } #python { border: 0 } * { print-color-adjust: exact } }
 """
 _SCRIPT = """
 const mark = (line, on) => document.querySelectorAll('[data-p="' + line + '"]').forEach(e => e.classList.toggle('on', on));
@@ -75,24 +81,25 @@ def document(title: str, about: str, text: str, body: str, style: str = "", scri
                 f'<main><div id="python"><pre>{text}</pre></div><div>{rest}</div></main>', script=_SCRIPT + script)
 
 
-def source(text: str, before_number: Callable[[int], str] = lambda number: "") -> str:
+def source(text: str, before_number: Callable[[int], str] = lambda number: "", prefix: str = "") -> str:
     """Returns the HTML of a script's lines, with their numbers.
 
     Args:
         text: the script.
         before_number: a function of a line's number that returns the HTML to put before the number.
+        prefix: the text before the number in the key of a line, which tells the lines of several files apart.
     """
-    return "".join(row("", f'{before_number(number)}<span class="n">{number}</span>{html.escape(line)}', number)
+    return "".join(row("", f'{before_number(number)}<span class="n">{number}</span>{html.escape(line)}', f"{prefix}{number}")
                    for number, line in enumerate(text.splitlines(), 1))
 
 
-def row(kind: str, shown: str, place: int | None) -> str:
+def row(kind: str, shown: str, place: int | str | None) -> str:
     """Returns the HTML of one line of a listing.
 
     Args:
         kind: the CSS class of the line, besides ``l``; empty for none.
         shown: the line's content, as HTML.
-        place: the number of the script's line that the listing's line belongs to; None if it belongs to none.
+        place: the number, or the key, of the script's line that the listing's line belongs to; None if it belongs to none.
     """
     about = "" if place is None else f' data-p="{place}"'
     return f'<span class="l{" " * bool(kind)}{kind}"{about}>{shown}</span>'

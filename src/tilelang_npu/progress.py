@@ -1,8 +1,9 @@
-"""Shows a progress line in the terminal during work that takes longer than two seconds.
+"""Shows the progress of work that takes longer than two seconds.
 
-The line names the work, how much of it is done, and the time left. It is written to standard error if that is a terminal, and
-is removed when the work ends. It is not written to files, pipes and notebooks, in CI, or with ``TERM=dumb``. The working code
-only counts the items that are done; a background thread draws the line every 0.25 seconds.
+A progress line names the work, how much of it is done, and the time left. If standard error is a terminal, the line is drawn
+there and is removed when the work ends. If it is a file, a pipe or a notebook, in CI, and with ``TERM=dumb``, a line is added
+every 10 seconds. Nothing is shown in a test of pytest, in other threads than the main one, and in processes that this package
+starts. The working code only counts the items that are done; a background thread writes the line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ __all__ = ["AFTER", "Underway", "aside", "shown", "text_of"]
 AFTER = 2.0
 """The number of seconds of work after which the progress line is shown."""
 _EVERY = 0.25
-"""The number of seconds between drawings."""
+"""The number of seconds between drawings in a terminal."""
+_LOGGED_EVERY = 10.0
+"""The number of seconds between lines in a log."""
 
 
 @dataclass
@@ -50,11 +53,14 @@ class _Line:
         self.steps: list[Underway] = []
         self.busy = threading.Event()
         self.drawn = False
+        self.logged = 0.0
         self.held = 0
         self._process = 0
 
     def begin(self, step: Underway) -> None:
         """Adds work to the line, as a part of the work that began last and still runs; starts the drawing thread if needed."""
+        if not self.steps:
+            self.logged = step.started
         self.steps.append(step)
         if self._process != os.getpid():  # a forked process does not have the thread
             self._process, self.lock, self.busy = os.getpid(), threading.RLock(), threading.Event()
@@ -72,9 +78,15 @@ class _Line:
         while self.busy.wait():
             time.sleep(_EVERY)
             with self.lock:
-                steps = self.steps[:]
-                if steps and not self.held and time.monotonic() - steps[0].started >= AFTER:
-                    self._draw(text_of(steps, time.monotonic()))
+                steps, now = self.steps[:], time.monotonic()
+                if not steps or self.held:
+                    continue
+                if not _is_terminal():
+                    if now - self.logged >= _LOGGED_EVERY:
+                        self.logged = now
+                        _write(f"{text_of(steps, now)}\n")
+                elif now - steps[0].started >= AFTER:
+                    self._draw(text_of(steps, now))
 
     def _draw(self, text: str) -> None:
         self.drawn = True
@@ -108,7 +120,8 @@ def text_of(steps: list[Underway], now: float) -> str:
         steps: the running work, from the outermost to the innermost step.
         now: the time, in seconds of ``time.monotonic()``.
     """
-    parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what for step in steps]
+    parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what.rstrip(",")
+             for step in steps]
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
     counted = next((step for step in steps if step.total > 1 and step.done), None)
     if counted is not None and counted.done < counted.total:
@@ -116,20 +129,25 @@ def text_of(steps: list[Underway], now: float) -> str:
     return text
 
 
-def _is_seen() -> bool:
-    """Whether a line of this process and thread would be visible."""
-    processes = sys.modules.get("multiprocessing.process")
+def _is_terminal() -> bool:
+    """Whether a line can be drawn and erased on standard error; otherwise lines are added."""
     try:
-        return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
-                and threading.current_thread() is threading.main_thread()
-                and (processes is None or processes.parent_process() is None))
+        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
     except (AttributeError, ValueError):  # no stream, or a closed one
         return False
 
 
+def _is_shown() -> bool:
+    """Whether the work of this process and thread is shown."""
+    processes = sys.modules.get("multiprocessing.process")
+    return (sys.stderr is not None and (_is_terminal() or not os.environ.get("PYTEST_CURRENT_TEST"))
+            and threading.current_thread() is threading.main_thread()
+            and (processes is None or processes.parent_process() is None))
+
+
 @contextmanager
 def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
-    """Shows a progress line while the body of the ``with`` statement runs.
+    """Shows the progress of the body of the ``with`` statement while it runs.
 
     Args:
         what: the text that names the work.
@@ -140,7 +158,7 @@ def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
         The work; the body increments its attribute ``done`` for each finished item.
     """
     step = Underway(what, total, of)
-    if not _is_seen():
+    if not _is_shown():
         yield step
         return
     _line.begin(step)

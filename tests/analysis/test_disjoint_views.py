@@ -9,6 +9,7 @@ import pytest
 from xdsl.dialects import memref, scf
 
 from tilelang_npu.analysis.disjoint_views import are_disjoint_views, overlap_only_in_same_iteration
+from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import parse_module
 
 KIND = "memref<64x64xf32, #hivm.address_space<gm>>"
@@ -109,6 +110,29 @@ def test_a_source_that_changes_between_iterations_is_another_source(offset: str,
               for name, row in (("u", 0), ("v", 8))]
     assert _disjoint(*lines, later=True) is disjoint
     assert _disjoint(*lines, later=False)
+
+
+@pytest.mark.parametrize(("row", "later", "disjoint"), [("%r", False, True), ("%r", True, True), ("%s", True, True),
+                                                        ("%s", False, False), ("%c4", False, False), ("%c4", True, False)])
+def test_regions_of_tiles_are_views(row: str, later: bool, disjoint: bool) -> None:
+    """Iteration t accesses 8 rows from row 8 t on, and 8 rows from 8 t, 8 t + 8 or 4 on."""
+    part = "memref<8x64xf32, strided<[64, 1], offset: ?>, #hivm.address_space<gm>>"
+    module = parse_module(f"""func.func @k(%b: {KIND}) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      scf.for %t = %c0 to %c4 step %c1 {{
+        %s = arith.muli %t, %c8 : index
+        %r = arith.addi %s, %c8 : index
+        %u = tile.region %b[%s, 0] [8, 64] keep [0, 1] : {KIND} to {part}
+        %v = tile.region %b[{row}, 0] [8, 64] keep [0, 1] : {KIND} to {part}
+      }}
+      return
+    }}""")
+    u, v = (op.result for op in module.walk() if isinstance(op, tile.RegionOp))
+    (loop,) = (op for op in module.walk() if isinstance(op, scf.ForOp))
+    assert are_disjoint_views(u, v, loop, later=later) is disjoint
 
 
 def test_a_view_with_steps_is_not_called_disjoint() -> None:

@@ -33,6 +33,16 @@ def test_forms(tool, script: Path) -> None:
     assert f'loc("{script}":' in located
 
 
+def test_the_generated_code_is_printed(tool, script: Path) -> None:
+    done = tool("compile", f"{script}:copied", "--python")
+    assert done.code == 0, done.err
+    assert done.out.startswith("# copied on AIV\ndef bind(")
+    compile(done.out, "generated.py", "exec")
+    assert re.search(r"^ +v\d+\[\.\.\.\] = v\d+$", done.out, re.MULTILINE), "a copy"
+    mixed = tool("compile", script, "--python", "--annotate")
+    assert (mixed.code, "--python prints no MLIR" in mixed.err) == (2, True)
+
+
 def test_annotated_text_says_who_inserted_an_op_and_why(tool, script: Path) -> None:
     plain, annotated = tool("compile", script).out, tool("compile", script, "--annotate").out
     assert [line.partition("  // ")[0] for line in annotated.splitlines()] == plain.splitlines()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 
 GOOD = """
 func.func @f() {
@@ -132,3 +136,60 @@ def test_ops_of_dialects_that_are_not_known_on_demand(tool, file: Path) -> None:
     assert custom.code == 1
     assert custom.err.startswith('error[T601]: other.op has only the generic form: "other.op"(...)')
     assert f"--> {file}:3:10" in custom.err
+
+
+def test_passes_of_a_file(tool, file: Path, tmp_path: Path) -> None:
+    """Lines of comments, as ``stages --pipeline`` prints them above each pipeline, are left out."""
+    passes = tmp_path / "passes.txt"
+    passes.write_text("// f\ntidy\n", encoding="utf-8")
+    done = tool("opt", file, "-p", f"@{passes}")
+    assert (done.code, done.out) == (0, tool("opt", file, "-p", "tidy").out)
+    missing = tool("opt", file, "-p", f"@{tmp_path / 'none.txt'}")
+    assert missing.code == 1
+    assert "none.txt" in missing.err
+
+
+KERNEL = """module {{
+  func.func @{name}(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {{
+    %zero = arith.constant 0.0 : f32
+    %x = tile.alloc "x" : memref<8x64xf32, #tile.scope<shared>>
+    tile.fill %zero into %x : f32 into memref<8x64xf32, #tile.scope<shared>>
+    tile.copy %X to %x : memref<8x64xf32, #hivm.address_space<gm>> to memref<8x64xf32, #tile.scope<shared>>
+    tile.copy %x to %Y : memref<8x64xf32, #tile.scope<shared>> to memref<8x64xf32, #hivm.address_space<gm>>
+    return
+  }}
+}}
+"""
+
+
+def test_remarks(tool, tmp_path: Path) -> None:
+    file = tmp_path / "kernel.mlir"
+    file.write_text(KERNEL.format(name="k"), encoding="utf-8")
+    done = tool("opt", file, "-p", "drop-dead-stores", "--remarks")
+    assert (done.code, "tile.fill" in done.out) == (0, False)
+    assert done.err.startswith("drop-dead-stores: ")
+    assert "this write to x is removed" in done.err
+    assert tool("opt", file, "-p", "drop-dead-stores").err == ""
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def scaled(rows: int, factor: float) -> Any:
+    @T.prim_func
+    def scaled(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(rows // 16, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 64), "float32")
+            T.copy(X[block * 16, 0], x)
+            T.vmul(x, factor, x)
+            T.copy(x, Y[block * 16, 0])
+
+    return scaled
+
+
+def test_each_module_of_a_file_is_processed(tool, tmp_path: Path) -> None:
+    """A script with two kernels is printed as two modules; the pipeline compiles each of them."""
+    kernels = [scaled(32, 2.0), scaled(64, 3.0)]
+    file = tmp_path / "kernels.mlir"
+    file.write_text("// -----\n".join(kernel.mlir("tile") for kernel in kernels), encoding="utf-8")
+    done = tool("opt", file, "-p", kernels[0].pipeline())
+    assert done.code == 0, done.err
+    assert done.out.split("// -----\n") == [kernel.mlir() for kernel in kernels]

@@ -39,6 +39,36 @@ def test_every_reason_of_the_path_is_drawn(shown: tuple[Profile, str]) -> None:
         assert f"<title>{html.escape(str(part.reason))}, {part.us:.3f} us</title>" in section
 
 
+def test_all_cores_and_waves_are_drawn_to_scale(shown: tuple[Profile, str]) -> None:
+    one, text = shown
+    section = text.partition("<h2>All cores and waves")[2].partition("</section>")[0]
+    bars = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="[\d.]+"[^>]*><title>core (\d+), block (\d+), wave (\d+), '
+                      r"([\d.]+) to ([\d.]+) us</title>", section)
+    assert len(bars) == one.launch.blocks
+    for launch, balance in zip(one.launch.parts, one.balance, strict=True):
+        assert html.escape(f"{launch.name}: {balance}") in section
+        own, bars = bars[:launch.blocks], bars[launch.blocks:]
+        total = launch.chip.microseconds(launch.cycles)
+        for number, (x, _, core, block, wave, first, last) in enumerate(own):
+            assert (int(core), int(block), int(wave)) == (number % balance.cores, number, number // balance.cores + 1)
+            assert float(x) == pytest.approx(92 + 908 * float(first) / total, abs=1)
+            assert float(last) <= total + 0.001
+        assert len({row for _, row, *_ in own}) == balance.cores
+
+
+def test_the_page_has_rules_for_narrow_screens_and_for_paper() -> None:
+    text = profile("mixed").html()
+    assert text.count("@media (max-width: 720px)") == 2
+    assert "@media print" in text
+
+
+def test_each_cause_of_lost_time_is_listed(shown: tuple[Profile, str]) -> None:
+    one, text = shown
+    section = text.partition("<h2>Causes of lost time, with the time without each</h2>")[2].partition("</section>")[0]
+    assert re.findall("<li[^>]*>(.*?)</li>", section) == [html.escape(str(cause), quote=False) for cause in one.causes]
+    assert ("<p>None.</p>" in section) is not one.causes
+
+
 def test_each_line_has_its_time(shown: tuple[Profile, str]) -> None:
     one, text = shown
     python = text.partition('<div id="python">')[2].partition("</pre>")[0]

@@ -82,3 +82,64 @@ def test_a_kernel_without_a_grid_among_its_arguments(tool, tmp_path: Path) -> No
     done = tool("sim", tmp_path / "plain.mlir", "--save", tmp_path)
     assert done.code == 0, done.err
     assert np.load(tmp_path / "A.npy")[0] == 7
+
+
+COPY = """\
+func.func @{name}(%A: memref<64xf32, #hivm.address_space<gm>>, %B: memref<64xf32, #hivm.address_space<gm>>)
+    attributes {{{marks}hivm.func_core_type = #hivm.func_core_type<AIV>}} {{
+  %zero = arith.constant 0 : i64
+  %x = hivm.hir.pointer_cast(%zero) : memref<64xf32, #hivm.address_space<ub>>
+  hivm.hir.load ins(%A : memref<64xf32, #hivm.address_space<gm>>) outs(%x : memref<64xf32, #hivm.address_space<ub>>)
+  hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+  hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+  hivm.hir.store ins(%x : memref<64xf32, #hivm.address_space<ub>>) outs(%B : memref<64xf32, #hivm.address_space<gm>>)
+  return
+}}
+"""
+
+
+def copy(name: str, marks: str = "hacc.entry, ") -> str:
+    return COPY.format(name=name, marks=marks)
+
+
+def test_each_module_of_a_split_file_runs_by_itself(tool, tmp_path: Path) -> None:
+    file = tmp_path / "parts.mlir"
+    file.write_text("// a comment\n// -----\n" + copy("first") + "// -----\n\n// -----\n" + copy("second"))
+    assert tool("sim", file).code == 0, "without the option, the parts are one module of two kernels"
+    done = tool("sim", file, "--split-input-file", "--sanitize")
+    assert done.code == 0, done.err
+    first, second = done.out.split("\n// -----\n")
+    assert "1 block" in first
+    assert "1 block" in second
+
+    racy = copy("second").replace("  hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]\n", "")
+    file.write_text(copy("first") + "// -----\n" + racy)
+    done = tool("sim", file, "--split-input-file", "--sanitize", "--report", tmp_path / "findings.json")
+    assert done.code == 1
+    first, second = done.out.split("\n// -----\n")
+    assert "S201" not in first
+    assert "S201" in second
+    lines = file.read_text().splitlines()
+    store = max(number for number, line in enumerate(lines, 1) if "hivm.hir.store" in line)
+    assert f"parts.mlir:{store}" in second, "lines are those of the file"
+    assert '"S201"' in (tmp_path / "findings.json").read_text()
+
+    refused = tool("sim", file, "--split-input-file", "--save", tmp_path / "out")
+    assert "error[T417]: --save writes the results of one module" in refused.err
+
+
+def test_a_function_that_is_not_marked_is_chosen_by_its_name(tool, tmp_path: Path) -> None:
+    file = tmp_path / "unmarked.mlir"
+    file.write_text(copy("one", "") + copy("two", ""))
+    for command in ("sim", "check"):
+        refused = tool(command, file)
+        assert refused.code == 1
+        assert "error[T508]: no function of the module is marked as a kernel (hacc.entry)" in refused.err
+        assert "its device functions: one, two" in refused.err
+        assert "choose one with --kernel one" in refused.err
+        assert tool(command, file, "--kernel", "two").code == 0
+    assert "error[T508]: there is no kernel three" in tool("sim", file, "--kernel", "three").err
+    a = np.arange(64, dtype=np.float32)
+    np.savez(tmp_path / "all.npz", a, np.zeros(64, np.float32))
+    assert tool("sim", file, "--kernel", "two", "--npz", tmp_path / "all.npz", "--save", tmp_path).code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "B.npy"), a)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,90 @@ def test_a_page_needs_a_script_with_a_kernel(tool, script: Path, tmp_path: Path)
     assert "error[T417]" in tool("stages", "--html", tmp_path / "o.html").err
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert "error[T803]" in tool("stages", tmp_path / "empty.py", "--html", tmp_path / "o.html").err
+
+
+def test_the_page_shows_the_file_of_a_kernel_that_the_script_imports(tool, script: Path, tmp_path: Path) -> None:
+    kernels = script.rename(tmp_path / "kernels.py")
+    main = tmp_path / "main.py"
+    main.write_text("import numpy as np\nfrom kernels import doubled\n\n\ndoubled(32, 64)(np.ones((32, 64), np.float32))\n")
+    assert tool("stages", main, "--html", tmp_path / "stages.html").code == 0
+    text = (tmp_path / "stages.html").read_text()
+    python = re.search(r'<div id="python"><pre>(.*?)</pre>', text, re.DOTALL)
+    assert python is not None
+    rows = re.findall(r'<span class="l" data-p.*?</span>(.*?)</span>', python[1])
+    assert [html.unescape(row) for row in rows] == kernels.read_text().splitlines()
+    assert "<p>kernels.py, Ascend910B2" in text
+    copy = 1 + next(number for number, line in enumerate(kernels.read_text().splitlines()) if "T.copy(A" in line)
+    assert re.search(rf'<span class="l a" data-p="{copy}">\+ [^<]*hivm.hir.load', text)
+
+
+def test_the_page_of_kernels_in_two_files_names_them_and_keeps_their_lines_apart(tool, script: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    first.write_text(script.read_text())
+    second.write_text("# moved by one line\n" + script.read_text())
+    script.write_text("import numpy as np\nimport first, second\n\nfor module in (first, second):\n"
+                      "    module.doubled(32, 64)(np.ones((32, 64), np.float32))\n")
+    assert tool("stages", script, "--html", tmp_path / "stages.html").code == 0
+    text = (tmp_path / "stages.html").read_text()
+    assert re.findall(r'<span class="l f b">(.*?)</span>', text) == ["first.py", "second.py"]
+    keys = re.findall(r'<span class="l" data-p="([\d.]+)">', text[:text.index("</pre>")])
+    lines = len(first.read_text().splitlines())
+    assert keys == [*map(str, range(1, lines + 1)), *(f"1.{number}" for number in range(1, lines + 2))]
+    loads = re.findall(r'<span class="l a" data-p="([\d.]+)">\+ [^<]*hivm.hir.load ins', text)
+    copy = 1 + next(number for number, line in enumerate(first.read_text().splitlines()) if "T.copy(A" in line)
+    assert loads == [str(copy), f"1.{copy + 1}"]
+
+
+def test_passes_that_change_nothing_are_hidden_until_the_reader_asks_for_them(tool, script: Path, tmp_path: Path) -> None:
+    assert tool("stages", script, "--html", tmp_path / "stages.html").code == 0
+    text = (tmp_path / "stages.html").read_text()
+    hidden = re.findall(r'<details class="same"><summary><b>([\w-]+)</b><span>(.*?)</span>', text)
+    assert {said for _, said in hidden} == {"changes nothing"}
+    assert "merge-core-loops" in dict(hidden)
+    shown = re.findall(r'<details(?: open)?><summary><b>([\w-]+)</b>', text)
+    assert shown[0] == "tile"
+    assert {*shown} | {*dict(hidden)} == {*tool("stages").out.split()}
+    assert "details.same { display: none }" in text
+    assert '<input type="checkbox" id="same">' in text
+
+
+def test_the_lines_of_a_macro_lead_to_the_macro(tool, tmp_path: Path) -> None:
+    script = tmp_path / "macro.py"
+    script.write_text(textwrap.dedent("""
+        import tilelang
+        import tilelang.language as T
+
+        @T.macro
+        def twice(tile):
+            T.vadd(tile, tile, tile)
+
+        @T.prim_func
+        def kernel(A: T.Tensor((64,), "float32")):
+            with T.Kernel(1, is_npu=True):
+                a = T.alloc_ub((64,), "float32")
+                T.copy(A, a)
+                twice(a)
+                T.copy(a, A)
+
+        tilelang.compile(kernel, target="npuir")
+    """))
+    assert tool("stages", script, "--html", tmp_path / "stages.html").code == 0
+    text = (tmp_path / "stages.html").read_text()
+    assert re.search(r'data-p="7">. [^<]*tile.elementwise', text)
+    assert "callsite" not in text
+
+
+def test_the_changes_between_two_stages_as_text(tool, script: Path) -> None:
+    done = tool("stages", script, "--diff", "hivm-auto", "hivm")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[:2] == ["--- twice, hivm-auto", "+++ twice, hivm"]
+    assert any(line.startswith("+") and "hivm.hir.wait_flag" in line for line in lines)
+    first, second = (tool("compile", script, "--stage", stage).out.splitlines() for stage in ("hivm-auto", "hivm"))
+    assert [line[1:] for line in lines[2:] if line[0] in " -"] == [line for line in first if line in
+                                                                  {one[1:] for one in lines[2:] if one[0] in " -"}]
+    assert {line[1:] for line in lines[2:] if line[0] == "+"} <= set(second)
+    assert tool("stages", script, "--diff", "merge-core-loops", "merge-core-loops").out == ""
+    assert "error[T710]" in tool("stages", script, "--diff", "hivm", "no-such").err
+    assert "error[T417]" in tool("stages", "--diff", "hivm-auto", "hivm").err
+    assert "error[T417]" in tool("stages", script, "--diff", "hivm-auto", "hivm", "--html", "o.html").err

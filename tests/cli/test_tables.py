@@ -13,7 +13,7 @@ import pytest
 import tilelang_npu
 from tilelang_npu import target
 from tilelang_npu.cli import COMMANDS, language_page, operations_page
-from tilelang_npu.language import stubs
+from tilelang_npu.language import stubs, vmi
 from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.ops import operations
 from tilelang_npu.transforms import pipeline
@@ -57,8 +57,10 @@ def test_the_page_of_the_language_is_what_the_functions_say(tool, root: Path) ->
     assert {path.stem for path in folder.glob("*.md")} == {*language_page.GROUPS, "README"}
     made = "\n".join(language_page.references().values())
     headings = [line for line in made.splitlines() if line.startswith("## ")]
-    named = {name for line in headings for name in re.findall(r"`T\.([\w.]+)`", line)}
-    assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} == named
+    named = {name for line in made.splitlines() if line.startswith(("## ", "Other names: "))
+             for name in re.findall(r"`T\.([\w.]+)`", line)}
+    registers = {f"vmi.{name}" for name in vmi.NAMES}
+    assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} | registers == named
     assert {"## `kernel.trace(*args: object, **named: object)`", "## `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
     assert "- `workspace_idx`: " in made
     assert tool("ops", "exp", "--language", str(folder)).code == 1

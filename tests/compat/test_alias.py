@@ -24,7 +24,9 @@ def test_nothing_is_installed_by_importing(python: str) -> None:
 
 @pytest.mark.parametrize(
     ("alias", "real"),
-    [("tilelang", "tilelang_npu"), ("tilelang.language", "tilelang_npu.language"), ("tilelang.math", "tilelang_npu.math"),
+    [("tilelang", "tilelang_npu"), ("tilelang.language", "tilelang_npu.language"),
+     ("tilelang.ascend.language", "tilelang_npu.language"), ("tilelang.ascend.language.vmi", "tilelang_npu.language.vmi"),
+     ("tilelang.math", "tilelang_npu.math"),
      ("tilelang.cache", "tilelang_npu.runtime.cache.entries"), ("tilelang.profiler", "tilelang_npu.runtime.reports.profiler")],
 )
 def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
@@ -49,6 +51,8 @@ def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
      "from tilelang.utils import NPUUtils", "from tilelang.intrinsics import make_zn_layout, make_nz_layout",
      "from tilelang.layout import make_swizzled_layout", "import tilelang.layout as layout; layout.make_swizzled_layout",
      "import tilelang; tilelang.tvm.tir; tilelang.autotune; tilelang.lower; tilelang.engine", "import tilelang.engine",
+     "import tilelang.ascend.language as T; T.vmi.vload", "from tilelang.ascend import language as T",
+     "from tilelang.ascend.language import vmi; vmi.vadd",
      "import tilelang as tl; tl.cache.clear_cache(); tl.jit; tl.cdiv(3, 2)"],
 )
 def test_imports_that_scripts_use(statement: str) -> None:

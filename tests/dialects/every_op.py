@@ -94,12 +94,16 @@ vector.broadcast | f | vector<4xf32>
 vector.create_mask | x | vector<4xi1>
 vector.extract | v | f32 | static_position = array<i64: 1>
 vector.fma | vvv | vector<4xf32>
+vector.gather | mxxwqv | vector<4xf32>
 vector.insert | fv | vector<4xf32> | static_position = array<i64: 1>
 vector.load | mxx | vector<4xf32>
 vector.maskedload | mxxqv | vector<4xf32>
 vector.maskedstore | mxxqv |
+vector.multi_reduction | vf | f32 | kind = #vector.kind<add>, reduction_dims = array<i64: 0>
 vector.print | v |
 vector.reduction | v | f32 | kind = #vector.kind<add>
+vector.scatter | mxxwqv |
+vector.shape_cast | v | vector<2x2xf32>
 vector.shuffle | vv | vector<2xf32> | mask = array<i64: 1, 2>
 vector.store | vmxx |
 vector.transfer_read | mxxf | vector<4xf32> | operandSegmentSizes = array<i32: 1, 2, 1, 0>, in_bounds = [true], \

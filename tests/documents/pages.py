@@ -32,7 +32,7 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name not in ("
 scripts, and ``tests/test_tuning_page.py`` runs the page on tuning, which needs a cluster."""
 FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 RUN = ("python", "sh")
-SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
+SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell", "lua", "js")
 """Blocks that are not run: signatures, settings of other tools, excerpts that have their own tests."""
 INSTALLS = ("pip install", "pip wheel", "pip download", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
 """Commands that need a network, another tool, or minutes."""

@@ -336,3 +336,27 @@ def test_without_its_function_only_the_definition_is_read() -> None:
     found = sources.find(KERNELS["macro"].function)
     assert detect(found.node) == "ascendc"
     assert detect(found.node, KERNELS["macro"].function) == "npuir"
+
+
+def vector_function() -> Any:
+    @T.prim_func
+    def copied(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1) as _:
+            a = T.alloc_shared((64,), "float32")
+            b = T.alloc_shared((64,), "float32")
+            T.copy(A, a)
+            with T.SimdVF():
+                T.vmi.vstore(T.vmi.vload(a[0], size=64), b[0])
+            T.copy(b, B)
+
+    return copied
+
+
+@pytest.mark.parametrize("target", ["pto", "tile", "auto", "npu"])
+def test_a_kernel_with_a_vector_function_has_waits_by_the_compiler(target: str) -> None:
+    """``target="pto"`` requests the dialect in which the author writes the waits, but ``tilelang.ascend`` has none."""
+    kernel = tilelang.compile(vector_function(), target=target, chip="950")
+    assert kernel.dialect == "npuir"
+    a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    kernel(a, b)
+    np.testing.assert_array_equal(a, b)

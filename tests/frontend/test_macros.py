@@ -9,6 +9,7 @@ import pytest
 
 import tilelang_npu.language as T
 from tilelang_npu import TileError
+from tilelang_npu.dialects.text import location_of, parse_module, print_module
 from tilelang_npu.frontend import trace
 
 from frontend import macros_elsewhere as elsewhere  # isort: skip
@@ -27,8 +28,49 @@ def test_a_macro_of_another_module_with_buffers_expressions_and_python_values(tr
     assert first.inputs[1].owner.value.value.data == 1.5
     assert second.inputs[1].owner.value.value.data == 6.0
     assert kernel.ops("scf.for")[1].ub is kernel.only("tile.launch").body.block.args[0]
-    assert first.location.filename.data == elsewhere.__file__
+    place = location_of(first)
+    assert place is not None
+    assert place.file == elsewhere.__file__
+    assert [call.file for call in place.callers] == [__file__]
     kernel.has("arith.addi", "tile.region %a[%2, 0] [1, 32]")
+
+
+def test_an_op_of_a_macro_has_the_calls_that_lead_there(traced: Any) -> None:
+    @T.macro
+    def inner(target: Any):
+        T.fill(target, 1.0)
+
+    @T.macro
+    def outer(target: Any):
+        inner(target)
+        T.fill(target, 2.0)
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((32,), "float32")
+            outer(a)
+            inner(a)
+            T.fill(a, 3.0)
+
+    kernel = traced(main)
+    places = [location_of(op) for op in kernel.ops("tile.fill")]
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+    def texts(number: int) -> list[str]:
+        place = places[number]
+        assert place is not None
+        return [lines[one.line - 1].strip() for one in (place, *place.callers)]
+
+    assert texts(0) == ["T.fill(target, 1.0)", "inner(target)", "outer(a)"]
+    assert texts(1) == ["T.fill(target, 2.0)", "outer(a)"]
+    assert texts(2) == ["T.fill(target, 1.0)", "inner(a)"]
+    assert texts(3) == ["T.fill(a, 3.0)"]
+    assert places[0] == places[2], "positions are equal whatever leads there"
+
+    text = print_module(kernel.traced.module, generic=True, locations=True)
+    again = [location_of(op) for op in parse_module(text).walk() if op.name == "tile.fill"]
+    assert [place.callers for place in again if place is not None] == [place.callers for place in places if place is not None]
 
 
 def test_macros_nest_and_see_the_factory(traced: Any) -> None:

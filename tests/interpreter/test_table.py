@@ -20,8 +20,8 @@ from tilelang_npu import ops
 from tilelang_npu.interpreter.operation_table import operations
 
 OPERATIONS = operations()
-SYNTAX = {"Kernel", "Parallel", "Persistent", "Pipelined", "Serial", "Scope", "If", "Then", "Else", "grid", "parallel", "rs",
-          "serial", "unroll", "vectorized", "loop_break", "macro", "prim_func"}
+SYNTAX = {"Kernel", "Parallel", "Persistent", "Pipelined", "Serial", "Scope", "SimdVF", "SimtVF", "If", "Then", "Else",
+          "grid", "parallel", "rs", "serial", "unroll", "vectorized", "loop_break", "macro", "prim_func"}
 """Names that the rewritten source understands."""
 OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "StridedTensor", "Tensor", "GemmWarpPolicy", "Macro",
                "PrimFunc", "Sym", "dtype", "dynamic", "symbolic", "const", "empty", "infinity", "Layout", "Fragment", "Ref"}
@@ -33,8 +33,10 @@ NO_VALUE = {
 """Operations without an effect that could be removed."""
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
              "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",
-             "device_assert", "get_thread_binding", "get_thread_bindings"}
-"""Operations that kernels of test_order.py, language/test_gpu_hints.py or test_thread_guards.py test."""
+             "device_assert", "get_thread_binding", "get_thread_bindings", "shmem_put_nbi", "shmem_ub_put_nbi", "shmem_get_nbi",
+             *(name for name in OPERATIONS if name.startswith("vmi."))}
+"""Operations that kernels of test_order.py, test_vector_lanes.py, language/test_gpu_hints.py, test_thread_guards.py or
+ops/test_peers.py test."""
 
 
 def groups() -> Iterator[Any]:

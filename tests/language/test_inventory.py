@@ -111,8 +111,10 @@ OTHERS = {
                         "reduce_with_index"),
     "test_reducers": ("alloc_reducer", "finalize_reducer", "reducer_init", "reducer_update"),
     "test_repeats": ("bilinear_interpolation", "fill_experiment", "gatherb", "gathermask_experiment", "init_sort_buf"),
+    "test_vmi": ("SimdVF", "SimtVF"),
     "test_thread_guards": ("get_thread_binding", "get_thread_bindings"),
     "tests/language/test_gpu_hints.py": (*gpu_hints.__all__, "Fragment", "Layout", "Ref", "sync_grid"),
+    "tests/ops/test_peers.py": ("shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi"),
     "tests/ops": ("sort32", "atomic_add", "atomic_addx2", "atomic_addx4", "brc"),
 }
 """Names that no table holds, by the test that does."""

@@ -77,7 +77,7 @@ def test_a_name_like_no_other() -> None:
     with pytest.raises(AttributeError) as caught:
         T.zzzzzz  # noqa: B018
     assert isinstance(caught.value, TileError)
-    assert caught.value.help == "dir(T) lists the names that exist"
+    assert caught.value.help == "dir(T) lists the names that exist, with those of loaded plug-ins (--load FILE.py)"
 
 
 @pytest.mark.parametrize("name", [*sorted(NAMES), "vmulext"])

@@ -417,7 +417,7 @@ def unannotated(x: Any) -> Any:
 
 @pytest.mark.parametrize(("meaning", "facts", "text"), [
     (plain, {"dtypes": F32, "cost": "expp"}, "Ascend910B1 has no rate 'expp'"),
-    (plain, {"dtypes": F32}, "name, hivm, cost and meaning are required"),
+    (plain, {"dtypes": F32}, "is not complete: it has no cost"),
     (plain, {"cost": "exp"}, "names no element types"),
     (plain, {"dtypes": ("float33",), "cost": "exp"}, "float33"),
     (plain, {"dtypes": F32, "cost": "exp", "name": "copy"}, "T.copy exists already"),
@@ -539,3 +539,47 @@ def test_a_name_that_is_taken_back_is_gone() -> None:
     for missing in ("T.softsign(x, z)", "T.tile.softsign(z, x)"):
         with pytest.raises(TileError, match="softsign does not exist"):
             one_op(missing)
+
+
+def test_a_decorator_without_parentheses_is_refused() -> None:
+    with pytest.raises(TileError, match="register_op got 'plain' in place of an entry") as reported:
+        @register_op  # type: ignore[call-overload,misc]  # the mistake that is tested
+        def plain(x: Any) -> Any:
+            """Plain."""
+            return x
+
+    assert (reported.value.code, "@register_op(...)" in reported.value.help) == ("T821", True)
+
+
+def test_a_missing_field_is_named() -> None:
+    with pytest.raises(TileError, match="'costless' is not complete: it has no cost") as reported:
+        @register_op(dtypes=F32)
+        def costless(x: Any) -> Any:
+            """Costless."""
+            return x
+
+    assert "docs/plugins.md" in reported.value.help
+
+
+@pytest.mark.parametrize(("meaning", "shape"), [(lambda x: x.sum(), r"\(\)"), (lambda x: x.sum(-1), r"\(2,\)"),
+                                                (lambda x: x[:, :2], r"\(2, 2\)")])
+def test_a_meaning_that_is_not_elementwise_is_refused(meaning: Any, shape: str) -> None:
+    def wrong(x: Any) -> Any:
+        """Wrong."""
+        return meaning(x)
+
+    with pytest.raises(TileError, match=rf"its meaning returns an array of shape {shape} for inputs of shape \(2, 3\)"):
+        register_op(dtypes=F32, cost="exp")(wrong)
+
+
+def test_an_error_names_the_destination() -> None:
+    @register_op(dtypes=F32, cost="exp")
+    def softsign(x: Any) -> Any:
+        """Softsign."""
+        return x / (1 + np.abs(x))
+
+    for call, help_ in (("T.softsign(x)", "it is called as T.softsign(A, B); B is the destination"),
+                        ("T.tile.softsign(x)", "it is called as T.tile.softsign(dst, src0); dst is the destination")):
+        with pytest.raises(TileError, match="missing a required argument") as reported:
+            one_op(call)
+        assert reported.value.help == help_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.passes import ModulePass
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import target
-from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
+from tilelang_npu.dialects.text import location_of, parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.plugins import register_chip, register_pass, unregister
 from tilelang_npu.plugins.registry import plugin_key
+from tilelang_npu.runtime.reports.remarks_file import write_remarks
 from tilelang_npu.target import DEFAULT
 from tilelang_npu.transforms import pipeline
 from tilelang_npu.transforms.infra.options import Options
@@ -166,3 +172,65 @@ def test_a_chip_as_data() -> None:
     assert target.chip("M911") is mine
     unregister("chip", "Mine911")
     assert target.chip(DEFAULT).name == DEFAULT
+
+
+@dataclass(frozen=True)
+class CountCopies(ModulePass):
+    """Counts the copies of a kernel, in a remark about the first one."""
+
+    name = "count-copies"
+    refuses: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        copies = [inner for inner in op.walk() if isinstance(inner, tile.CopyOp)]
+        if self.refuses:
+            record_refusal(op, self.name, location_of(copies[0]), f"{len(copies)} copies", "write fewer")
+        else:
+            record_done(op, self.name, location_of(copies[0]), f"{len(copies)} copies are counted")
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_reports_show_the_remarks_of_a_pass(refuses: bool, tmp_path: Path) -> None:
+    register_pass(after="collapse-copies")(dataclass(frozen=True)(
+        type("Counting", (CountCopies,), {"__annotations__": {"refuses": bool}, "refuses": refuses, "__module__": __name__,
+                                          "__doc__": CountCopies.__doc__})))
+
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def doubled() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((1024,), "float32"), Y: T.Tensor((1024,), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                x = T.alloc_shared((1024,), "float32")
+                T.copy(X, x)
+                T.vadd(x, x, x)
+                T.copy(x, Y)
+
+        return main
+
+    page = doubled().explain()
+    line = next(remark.place.line for remark in page.remarks if remark.about == "count-copies" and remark.place is not None)
+    shown = str(page).splitlines()
+    if refuses:
+        assert f"  count-copies  line {line}: 2 copies" in shown
+        assert shown[shown.index(f"  count-copies  line {line}: 2 copies") + 1:][0].strip().endswith("to have it: write fewer")
+        assert any(one.startswith("  count-copies ") and one.endswith("1 refused, see 'refused' below") for one in shown)
+    else:
+        assert any(one.startswith("  count-copies ") and one.endswith(f"line {line}: 2 copies are counted") for one in shown)
+    write_remarks(str(tmp_path / "out.sarif"), [page])
+    (run,) = json.loads((tmp_path / "out.sarif").read_text(encoding="utf-8"))["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert ("count-copies" in [rule["id"] for rule in rules]) is refuses
+    assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
+
+
+def test_decorators_without_parentheses_are_refused() -> None:
+    with pytest.raises(TileError, match="needs exactly one of after and before") as reported:
+        register_pass(make_pass("bare"))
+    assert reported.value.code == "T821" and "@register_pass(after=" in reported.value.help
+
+
+def test_the_place_before_all_passes() -> None:
+    register_pass(after="tile")(make_pass("first"))
+    with pytest.raises(TileError, match="is to be next to 'tile', which is no stage") as reported:
+        pipeline.stage_names()
+    assert reported.value.help == "before='split-launches' is the place before all passes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.runtime.reports import edit_trials
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 
@@ -231,3 +233,25 @@ def test_a_call_that_passes_one_array_twice_is_timed_as_it_runs() -> None:
     kernel(lengths, x, x)
     assert x.sum() == (2 * 20 + 12) * 128
     assert kernel.last_launch.time_us == launch.time_us
+
+
+def test_blocks_that_issue_the_same_instructions_count_once(gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = gemm(1024, 896, 512)
+    streams = [stream for run in kernel.trace().recorded.blocks for stream in run.streams]
+    (stream,) = {id(stream): stream for stream in streams}.values()
+    assert len(streams) > 10
+    monkeypatch.setattr(edit_trials, "_MAX_EVENTS", 2 * len(stream))
+    assert kernel.profile().advice
+    monkeypatch.setattr(edit_trials, "_MAX_EVENTS", 1)
+    profile = gemm(1024, 896, 512, stages=1).profile()
+    assert profile.advice == ()
+    assert profile.tried.note.startswith("nothing was tried: the kernel issues more than ")
+
+
+def test_results_of_long_kernels_are_not_compared(gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_trials, "_MAX_COMPARED_US", 1.0)
+    monkeypatch.setattr(edit_trials, "computes_the_same", lambda *_: pytest.fail("the results are compared"))
+    profile = gemm(1024, 1024, 768).profile()  # a size that no other test has, as trials are kept with the kernel
+    assert profile.advice == ()
+    assert re.match(r"\d+ of \d+ edits that were tried save 1% or more, but their results were not compared: "
+                    r"simulating a kernel of \d+ us takes long", profile.tried.note)

@@ -75,8 +75,9 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["compile", str(tmp_path / "softmax.py"), "--explain"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("softmax on Ascend910B2\n\ntime\n  ")
-    assert out.splitlines()[5] == "edits that win most, tried"
-    assert out.splitlines()[6].startswith("  line 15: tile=16 in place of 2 ")
+    assert re.fullmatch(r"  \d+ GB/s, \d+ % of what L2 gives; bound by .+", out.splitlines()[4])
+    assert out.splitlines()[6] == "edits that win most, tried"
+    assert out.splitlines()[7].startswith("  line 15: tile=16 in place of 2 ")
     assert "\n\nbuffers\n" in out and "hivm.hir" not in out
 
 
@@ -86,3 +87,25 @@ def test_what_would_do_nothing_is_an_error(other: list[str], capsys: pytest.Capt
         main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain", *other])
     assert left.value.code == 2
     assert "--explain prints no text" in capsys.readouterr().err
+
+
+def test_a_kernel_that_was_not_called_has_its_share_of_the_peak_and_its_edits() -> None:
+    @tilelang.jit(out_idx=[1], target="npuir")
+    def exponential(rows: int, tile_rows: int) -> Any:
+        @T.prim_func
+        def kernel(A: T.Tensor((rows, 256), "float16"), B: T.Tensor((rows, 256), "float16")):
+            with T.Kernel(T.ceildiv(rows, tile_rows), is_npu=True) as (block, _):
+                a = T.alloc_ub((tile_rows, 256), "float16")
+                T.copy(A[block * tile_rows, 0], a)
+                T.vexp(a, a)
+                T.copy(a, B[block * tile_rows, 0])
+
+        return kernel
+
+    told = exponential(256, 8).explain()
+    (rate,) = told.rates
+    assert re.fullmatch(r"\d+ GB/s, \d+ % of what L2 gives; bound by .+", rate)
+    text = str(told)
+    assert f"\ntime\n  {told.time}\n  {rate}\n" in text
+    assert "\nedits that win most, tried\n" in text
+    assert told.tried

@@ -129,6 +129,7 @@ def test_lower_gives_the_text_for_the_toolchain() -> None:
     text = lower(product(), target="npuir")
     assert "hivm.hir.mmadL1" in text
     assert "set_flag" not in text
+    assert text.kernel_source == text
 
 
 def test_verbose_tells_what_is_compiled(caplog: pytest.LogCaptureFixture) -> None:

@@ -89,9 +89,19 @@ def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
      "%f = hivm.hir.vbrc ins(%z : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>\n"
      "%r = hivm.hir.mmadL1 ins(%t, %t, %no, %s, %s, %s : tensor<16x16xf16>, tensor<16x16xf16>, i1, index, index, index)"
      " outs(%f : tensor<16x16xf32>) -> tensor<16x16xf32>", "a vector operation uses a buffer in cc"),
+    ("%t = bufferization.to_tensor %m restrict writable : memref<16x16xf16>\n"
+     "%r = tensor.extract_slice %t[1, 0] [1, 16] [1, 1] : tensor<16x16xf16> to tensor<16xf16>\n"
+     "%e = tensor.empty() : tensor<16xf16>\n"
+     "%a = hivm.hir.vabs ins(%r : tensor<16xf16>) outs(%e : tensor<16xf16>) -> tensor<16xf16>", "a slice must keep all axes"),
+    ("%t = bufferization.to_tensor %h restrict writable : memref<16x16xf16, strided<[?, 1]>>\n"
+     "%r = tensor.extract_slice %t[1, 0] [2, 16] [1, 1] : tensor<16x16xf16> to tensor<2x16xf16>\n"
+     "%e = tensor.empty() : tensor<2x16xf16>\n"
+     "%a = hivm.hir.vabs ins(%r : tensor<2x16xf16>) outs(%e : tensor<2x16xf16>) -> tensor<2x16xf16>",
+     "its buffer must have constant strides"),
 ])
 def test_what_cannot_be_completed_is_refused_at_its_line(body: str, report: str) -> None:
-    head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %m: memref<16x16xf16>, %p: i1) attributes {hacc.entry} {"
+    head = ("func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %m: memref<16x16xf16>, %p: i1, "
+            "%h: memref<16x16xf16, strided<[?, 1]>>) attributes {hacc.entry} {")
     lines = [head, *body.split("\n"), "return", "}"]
     with pytest.raises(TileError, match=report) as caught:
         runnable(parse_module("\n".join(lines)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -315,13 +316,18 @@ def test_reports_say_which_launch() -> None:
 
 
 def test_waits_of_a_line_that_two_launches_share() -> None:
-    """Both launches are from one macro: each wait is reported with the decisions of its own launch."""
+    """Both launches are from one macro: each wait is reported with the decisions, and the call, of its own launch."""
     kernel = tilelang.compile(mixed_twice(32, 32), target="npuir")
     waits = kernel.sync_report().entries
     assert len(waits) % 2 == 0
     half = len(waits) // 2
-    assert [(one.what, one.line, one.reason) for one in waits[:half]] == [
-        (one.what, one.line, one.reason) for one in waits[half:]]
+    first, second = ([(one.what, one.line, re.sub(r", called at line \d+", "", one.reason)) for one in part]
+                     for part in (waits[:half], waits[half:]))
+    assert first == second
+    calls = [{one.line.callers[0].line for one in part if one.line is not None and one.line.callers}
+             for part in (waits[:half], waits[half:])]
+    assert [len(lines) for lines in calls] == [1, 1]
+    assert max(calls[0]) + 1 == min(calls[1])
 
 
 def test_symbolic_sizes_and_an_empty_second_grid() -> None:

@@ -441,3 +441,33 @@ def test_barriers_of_other_passes_are_not_reported_as_the_authors() -> None:
     assert reasons.count("this full barrier separates the gemm of zeros that clears c from all other work") == 2
     assert reasons.count("T.dump_tensor waits for all earlier operations, and all later operations wait for "
                          "T.dump_tensor") == 2
+
+
+@T.macro
+def _step(source, target):
+    T.tile.exp(target, source)
+
+
+def test_the_waits_of_a_macro_name_the_calls() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, is_npu=True):
+            a = T.alloc_ub((64,), "float32")
+            b = T.alloc_ub((64,), "float32")
+            T.copy(A, a)
+            _step(a, b)
+            _step(b, a)
+            _step(a, b)
+            T.copy(b, B)
+
+    made = tilelang.compile(kernel, target="npuir")
+    made(np.ones(64, np.float32), np.zeros(64, np.float32))
+    report = made.sync_report()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    body = 1 + next(number for number, line in enumerate(lines) if "T.tile.exp(target, source)" in line)
+    calls = [number for number, line in enumerate(lines, 1) if line.strip().startswith("_step(")]
+    inside = [entry for entry in report.entries if entry.line is not None and entry.line.line == body]
+    called = [entry.line.callers[0].line for entry in inside if entry.line is not None]
+    assert set(called) == set(calls)
+    for call in calls:
+        assert f"before line {body}, called at line {call}" in str(report)

@@ -221,6 +221,15 @@ def handed_on(kind: str) -> Any:
     return compiled(handed_on)
 
 
+def test_the_plan_has_the_bytes_that_all_blocks_write(rng: np.random.Generator) -> None:
+    x, w = numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32")
+    kernel = normed(64, 64, "own")
+    assert batches(kernel, [x, w, np.zeros_like(x)], 8) is not None
+    tile, row = 8 * 64 * 4, 64 * 4
+    # each block writes W, and five tiles: it loads x, broadcasts W, takes exp, adds and stores; block 2 adds 1 in its two parts
+    assert kernel.program._planned[1].written == 8 * (row + 5 * tile) + 2 * tile
+
+
 @pytest.mark.parametrize("kind", ["same", "add", "next"])
 def test_blocks_that_meet_keep_their_order(kind: str, rng: np.random.Generator) -> None:
     assert batches(handed_on(kind), [numbers(rng, (64, 64), "float32"), np.zeros((72, 64), np.float32)], 8) is None
@@ -287,6 +296,24 @@ def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, mon
         with pytest.raises(tilelang.TileError, match="in block 9") as several:
             program.run(args, blocks=64, jobs=3)
         assert str(one.value) == str(several.value)
+
+
+@pytest.mark.parametrize("blocks", [4, 12])
+def test_a_plan_counts_the_bytes_that_all_blocks_write(blocks: int, rng: np.random.Generator) -> None:
+    """In each block, a load and an addition write a tile in UB, and a store writes it in GM."""
+    @T.prim_func
+    def doubled(X: T.Tensor((blocks * 8, 64), "float32"), Y: T.Tensor((blocks * 8, 64), "float32")):
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            x = T.alloc_ub((8, 64), "float32")
+            T.copy(X[block * 8, 0], x)
+            T.tile.add(x, x, x)
+            T.copy(x, Y[block * 8, 0])
+
+    program = compiled(doubled).program
+    x = numbers(rng, (blocks * 8, 64), "float32")
+    program.run([x, np.zeros_like(x)], blocks=blocks)
+    plan = program._planned[1]
+    assert plan.written == 3 * x.nbytes
 
 
 def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.MonkeyPatch) -> None:

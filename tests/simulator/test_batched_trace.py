@@ -216,6 +216,26 @@ def test_blocks_with_smaller_tiles_are_traced_by_themselves() -> None:
     assert traces(tails(250), args, 24) == [1, 8, 15]
 
 
+def test_blocks_with_another_scalar_operand_are_traced_by_themselves() -> None:
+    """The number that a block adds is known to be the block's, unless the trace has read a float that it does not know."""
+    def added(read: bool) -> Any:
+        @T.prim_func
+        def added(X: T.Tensor((16, 64), "float32"), Y: T.Tensor((16, 64), "float32")):
+            with T.Kernel(16, is_npu=True) as (block, _):
+                x = T.alloc_shared((1, 64), "float32")
+                T.copy(X[block, 0], x)
+                if read:
+                    Y[block, 1] = X[block, 0]
+                T.vadd(x, T.cast(block // 8, "float32"), x)
+                T.copy(x, Y[block, 0])
+
+        return tilelang.compile(added, target="npuir")
+
+    args = [np.zeros((16, 64), np.float32) for _ in range(2)]
+    assert traces(added(read=False), args, 16) == [8, 8]
+    assert traces(added(read=True), args, 16) is None
+
+
 def test_an_access_past_the_tensor_is_reported_for_the_first_block_with_it() -> None:
     @T.prim_func
     def beyond(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):

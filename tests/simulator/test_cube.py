@@ -87,6 +87,15 @@ def test_product(rng: np.random.Generator, element: Any, a_turned: bool, b_turne
         np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("chunks", [1, 2, 3, 4])
+def test_a_product_whose_operands_exceed_l0(rng: np.random.Generator, chunks: int) -> None:
+    """Half of L0A holds 256 columns of A. Without events of the kernel, the macro orders its loads and products by its own."""
+    a, b = operand(rng, (64, 256 * chunks), np.float16), operand(rng, (256 * chunks, 64), np.float16)
+    c = np.zeros((64, 64), np.float32)
+    run(product(a, b, c), [a, b, c])
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("element", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 @pytest.mark.parametrize(("a_turned", "b_turned"), [(False, False), (True, True)])
 @pytest.mark.parametrize(("m", "k", "n"), [(32, 96, 160), (17, 40, 33), (1, 8, 5)])

@@ -147,8 +147,8 @@ def test_trace(rng: np.random.Generator) -> None:
     launch = run(texts.scaled_product(), [*args, 4], 1)
     events = launch.trace()["traceEvents"]
     named = {event["args"]["name"] for event in events if event["name"] == "process_name"}
-    assert named == {"core 0 AIC", "core 0 AIV0", "core 0 AIV1"}
-    slices = [event for event in events if event["ph"] == "X"]
+    assert named == {"core 0 AIC", "core 0 AIV0", "core 0 AIV1", "launch"}
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] == "pipe"]
     tracks: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for event in slices:
         tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
@@ -156,8 +156,8 @@ def test_trace(rng: np.random.Generator) -> None:
         assert all(end <= start + 1e-9 for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     assert max(end for spans in tracks.values() for _, end in spans) <= launch.chip.microseconds(launch.cycles) + 1e-9
     processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-    assert processes == {0: "core 0 AIC", 1: "core 0 AIV0", 2: "core 0 AIV1"}
-    assert {pid for pid, _ in tracks} == set(processes)
+    assert processes == {0: "core 0 AIC", 1: "core 0 AIV0", 2: "core 0 AIV1", 3: "launch"}
+    assert {pid for pid, _ in tracks} == {0, 1, 2}
     load = next(event for event in slices if event["name"].startswith("nd2nz"))
     assert load["args"]["bytes"] == 64 * 64 * 2
     assert any("waited for" in event["args"] for event in slices)

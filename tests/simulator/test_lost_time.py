@@ -71,18 +71,21 @@ def scattered(m: int, n: int, k: int) -> Any:
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def one_block_a_core(m: int, n: int, k: int, band: int, width: int = 256) -> Any:
-    """Each core goes through tiles of its own, in bands of some rows, column by column; wider ones than 256 do not fit L0C."""
+def one_block_a_core(m: int, n: int, k: int, band: int, width: int = 256, blocks: int = 24) -> Any:
+    """Each core goes through tiles of its own, in bands of some rows, column by column; wider ones than 256 do not fit L0C.
+
+    There are 24 cores, which run more blocks in several waves.
+    """
     rows, columns = m // 128, n // width
 
     @T.prim_func
     def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float16")):
-        with T.Kernel(24, is_npu=True) as (core, _):
+        with T.Kernel(blocks, is_npu=True) as (core, _):
             a = T.alloc_shared((128, 256), "float16")
             b = T.alloc_shared((256, width), "float16")
             c = T.alloc_fragment((128, width), "float32")
-            for turn in T.serial(rows * columns // 24):
-                tile = turn * 24 + core
+            for turn in T.serial(rows * columns // blocks):
+                tile = turn * blocks + core
                 row = (tile // (band * columns) * band + tile % band) * 128
                 column = tile % (band * columns) // band * width
                 for t in T.Pipelined(k // 256, num_stages=2):
@@ -582,6 +585,31 @@ def test_tiles_twice_as_large_win_what_was_said() -> None:
     assert few_rows(12288, 8).profile().time_us == pytest.approx(first.after, rel=0.05)
 
 
+@pytest.mark.parametrize(("held", "larger"), [(16, "2.0"), (60, "1.5"), (76, "1.2")])
+def test_tiles_are_to_grow_no_larger_than_the_memory(held: int, larger: str) -> None:
+    """UB has room for 96 rows. It holds a tile of ``held`` rows, and two slots of two rows."""
+    @tilelang.jit(target="npuir")
+    def factory() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((12288, 1024), "float16"), Z: T.Tensor((48 * held, 1024), "float16")):
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((2, 1024), "float16")
+                z = T.alloc_shared((held, 1024), "float16")
+                T.copy(Z[block * held, 0], z)
+                for t in T.Pipelined(128, num_stages=2):
+                    T.copy(X[block * 256 + t * 2, 0], x)
+                    for _ in T.serial(8):
+                        T.vadd(x, x, x)
+                    T.copy(x, X[block * 256 + t * 2, 0])
+                T.vadd(z, z, z)
+                T.copy(z, Z[block * held, 0])
+
+        return main
+
+    cause = next(one for one in factory().profile().causes if one.cause == "small tiles")
+    assert f"room for tiles {larger} times as large" in cause.text
+
+
 def test_a_tile_of_the_result_that_is_twice_as_large_wins_what_was_said() -> None:
     """What is advised is done: where all cores read the same columns of B at the same time, half as many requests for them."""
     narrow, wide = (one_block_a_core(3072, 4096, 1024, 24, width).profile() for width in (128, 256))
@@ -620,7 +648,8 @@ def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
     lambda: one_block_a_core(3072, 4096, 1024, 1).profile(),  # L2 holds all
     lambda: two_passes(96, 131072).profile().on(SMALL_L2),  # read twice by the one that needs it
     lambda: scattered(4096, 4096, 1024).profile().on(SMALL_L2),  # a block has one tile: that is the order of blocks
-], ids=["held", "two passes", "one tile a block"])
+    lambda: one_block_a_core(3072, 4096, 1024, 1, blocks=48).profile().on(SMALL_L2),  # blocks in an order of their own
+], ids=["held", "two passes", "one tile a block", "two waves"])
 def test_another_order_of_tiles_is_not_advised_where_none_helps(profile: Callable[[], Any]) -> None:
     assert "tile order" not in [one.cause for one in profile().causes]
 
@@ -711,8 +740,7 @@ def test_the_summary_says_where_time_is_lost(launch: Callable[[], Any], step: st
     (lambda: best_copy(1 << 20).profile(), r"none of \d+ edits that were tried saves 1%"),
     (lambda: one_tile().profile(), "nothing was tried: no edit applies to this kernel"),
     (lambda: of_any_length().profile((4096,), (4096,)), "nothing was tried: no edit applies to this kernel"),
-    (lambda: many_instructions(2).profile(), "nothing was tried: the kernel issues more than 300000 instructions; tilelang"),
-], ids=["a launch", "no gain", "no edit", "sizes of a call", "long"])
+], ids=["a launch", "no gain", "no edit", "sizes of a call"])
 def test_why_there_is_no_advice(profile: Callable[[], Any], note: str) -> None:
     one = profile()
     assert one.advice == ()

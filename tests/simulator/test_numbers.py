@@ -127,6 +127,7 @@ def test_an_infinity_that_is_given_or_filled_in_is_none() -> None:
     ("float32", "float16", 1 / 3, "", False), ("float32", "bfloat16", 1e-9, "", False),
     ("int32", "float32", 2**24 + 1, "S403", True), ("int32", "float32", 2**24, "", False),
     ("float32", "int32", 3e9, "S403", True), ("float32", "int32", 2.5, "", False),
+    ("float32", "int16", 32769, "S403", True), ("float32", "int16", 32766.5, "", False),
 ])
 def test_what_a_conversion_loses(source: str, result: str, value: float, code: str, lost: bool) -> None:
     from tilelang_npu.target.dtypes import DType

@@ -159,6 +159,10 @@ def test_vector_work_in_a_function_of_the_cube_core_is_refused_and_ran() -> None
     assert _faults(text)[:2] == ("T503", "Ascend910B2 has no path from GM to UB for hivm.hir.load of an AIC")
     lines = [line for line in text.splitlines() if "hivm.hir.load" not in line and "_flag" not in line]
     assert _faults("\n".join(lines))[:2] == ("T504", "hivm.hir.vadd runs on pipe V, which an AIC does not have")
+    error = _refused("\n".join(lines))
+    assert error is not None
+    assert error.help == ("an AIC has S, M, MTE1, MTE2, MTE3, FIX; an AIV has V: put the op in a function of "
+                          "hivm.func_core_type<AIV>")
 
 
 def test_a_function_of_one_core_by_its_name_and_of_the_other_by_its_attribute() -> None:

@@ -59,6 +59,28 @@ def test_an_element(body: str, axis: int, extent: int) -> None:
             assert axis == 0
 
 
+@pytest.mark.parametrize(("rows", "checked"), [(1, True), (2, False), (3, False)])
+def test_the_number_of_a_vector_core_is_checked_where_there_are_fewer_rows(rows: int, checked: bool) -> None:
+    """A block has two Vector cores, 0 and 1: they index two rows without a check at run time."""
+    kind = f"memref<{rows}x8xi64, {texts.GM}>"
+    body = f"""    %zero = arith.constant 0 : index
+    %ten = arith.constant 10 : i64
+    %s = hivm.hir.get_sub_block_idx -> i64
+    %i = arith.index_cast %s : i64 to index
+    %v = arith.addi %s, %ten : i64
+    memref.store %v, %A[%i, %zero] : {kind}"""
+    functions = [texts.kernel(core, [f"%A: {kind}"], lines, f"k_mix_{core.lower()}")
+                 for core, lines in (("AIC", ""), ("AIV", body))]
+    program, left = simulator.Program(parse_module(texts.module(*functions))), np.zeros((rows, 8), np.int64)
+    assert ("raise" in program.source()) is checked
+    if checked:
+        with pytest.raises(TileError, match=r"touches bytes 64\.\.71 of A, which has 64 bytes in block 0"):
+            program.run([left], blocks=1)
+        return
+    program.run([left], blocks=1)
+    assert left[:2, 0].tolist() == [10, 11]
+
+
 @pytest.mark.parametrize("index", [-1, 8])
 def test_an_element_of_a_variable(index: int) -> None:
     body = "    %l = memref.alloca() : memref<8xi64>\n    memref.store %n, %l[%i] : memref<8xi64>"

@@ -57,6 +57,7 @@ def test_zero_beyond_an_extreme(mode: str, low: float, high: float, dtype: str) 
     text = f"padding changes 32 of 32 results of the {mode} of a: the first has 100 loaded elements and 28 of padding and is 0"
     assert text in str(hazard)
     assert hazard.missing.endswith(f"without the padding it is {np.float32(wanted) if dtype == 'float16' else wanted}")
+    assert (hazard.start, hazard.end) == (0, 0)  # the fault is the contents of a buffer, and has no range of bytes
     assert hazard.second is not None and hazard.first.location is not None and hazard.second.location is not None
     assert "fold(a, c" in hazard.first.location.source() and "T.copy(A" in hazard.second.location.source()
 

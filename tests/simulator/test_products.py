@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.result.cube_operations import Products, products
 from tilelang_npu.target import chip
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_PRODUCTS", "15"))
@@ -136,3 +136,62 @@ def test_tiles_that_the_author_puts_into_l0(sizes: tuple[int, int, int]) -> None
     found = products(by_hand(sizes))["f16"]
     assert found.useful == 2 * m * n * k
     assert found.done == 2 * (-(-m // 64) * 64) * 64 * (-(-k // 128) * 128)
+
+
+def test_a_result_that_is_an_operand_again_is_useful() -> None:
+    """The result of the first product goes from L0C to L1. Of the 64 rows of the other operand, 40 are in the tensor."""
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((40, 32), "float16"), C: T.Tensor((64, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 64), "float16")
+            b = T.alloc_L1((64, 32), "float16")
+            square = T.alloc_L1((64, 64), "float16")
+            c = T.alloc_L0C((64, 64), "float32")
+            d = T.alloc_L0C((64, 32), "float32")
+            T.copy(A, a)
+            T.copy(B[0, 0], b)
+            T.gemm_v0(a, a, c, init=True)
+            T.copy(c, square)
+            T.gemm_v0(square, b, d, init=True)
+            T.copy(d, C)
+
+    assert products(launched(main))["f16"] == Products(
+        done=2 * (64 * 64 * 64 + 64 * 64 * 32), useful=2 * (64 * 64 * 64 + 64 * 40 * 32))
+
+
+def test_rows_over_padded_columns_leave_the_padding_below_them() -> None:
+    """Of the 64 rows of 16 columns of a, 40 are in the tensor; then the rows from 16 to 47 of all columns are loaded."""
+    @T.prim_func
+    def main(X: T.Tensor((40, 16), "float16"), Y: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 64), "float16")
+            b = T.alloc_L1((64, 64), "float16")
+            c = T.alloc_L0C((64, 64), "float32")
+            T.copy(Y, a)
+            T.copy(Y, b)
+            T.copy(X[0, 0], a[0:64, 16:32])
+            T.copy(Y[0:32, 0:64], a[16:48, 0:64])
+            T.gemm_v0(a, b, c, init=True)
+            T.copy(c, C)
+
+    assert products(launched(main))["f16"] == Products(done=2 * 64**3, useful=2 * 64 * (48 * 16 + 64 * 48))
+
+
+def test_a_result_that_is_part_of_an_operand_is_useful() -> None:
+    """The first product takes the place of the padding: of the 64 rows that are loaded, 32 are in the tensor."""
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 64), "float16")
+            b = T.alloc_L1((64, 64), "float16")
+            c = T.alloc_L0C((32, 64), "float32")
+            d = T.alloc_L0C((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B[0, 0], b)
+            T.gemm_v0(a[0:32, :], a, c, init=True)
+            T.copy(c, b[32:64, :])
+            T.gemm_v0(a, b, d, init=True)
+            T.copy(d, C)
+
+    assert products(launched(main))["f16"] == Products(
+        done=2 * (32 * 64 * 64 + 64 * 64 * 64), useful=2 * (32 * 64 * 64 + 64 * 64 * 64))

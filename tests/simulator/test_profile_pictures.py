@@ -35,7 +35,7 @@ def cold() -> Profile:
     return launch.retimed(l2_state="cold").profile()
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "traffic", "roofline", "parts"])
+@pytest.mark.parametrize("kind", ["cores", "timeline", "memory", "traffic", "roofline", "parts"])
 def test_each_picture_is_self_contained(kind: str) -> None:
     drawn = cold().picture(kind)
     root = ElementTree.fromstring(drawn)
@@ -45,6 +45,8 @@ def test_each_picture_is_self_contained(kind: str) -> None:
     numbers = [float(number) for number in re.findall(r' (?:x|y|width|height|cx|cy)="(-?[\d.]+)"', drawn)]
     assert numbers
     assert all(-1 <= number <= 1001 for number in numbers)
+    high = float(drawn.split('viewBox="0 0 1000 ')[1].split('"')[0])
+    assert all(0 <= float(y) <= high for y in re.findall(r' y="(-?[\d.]+)"', drawn)), "the view box contains all rows and texts"
 
 
 def test_a_picture_that_there_is_not_is_refused_with_those_that_there_are() -> None:
@@ -98,7 +100,7 @@ def per_us(drawn: str) -> tuple[float, float]:
     return start, (end - start) / last
 
 
-@pytest.mark.parametrize("kind", ["timeline", "memory", "traffic"])
+@pytest.mark.parametrize("kind", ["cores", "timeline", "memory", "traffic"])
 def test_ticks_are_round_and_in_even_steps(kind: str) -> None:
     ticks = ticks_of(profiled().picture(kind))
     numbers, places = zip(*ticks, strict=True)

@@ -17,6 +17,7 @@ like = "910B2"
 [memory.ub]
 size = 393216
 """
+AUTO = {f"tl.ascend_{name}": True for name in ("auto_sync", "auto_cv_combine", "memory_planning", "auto_cross_core_sync")}
 
 
 @pytest.fixture

@@ -344,3 +344,23 @@ def test_addresses_that_the_author_of_a_kernel_gave_to_two_live_buffers(dtypes: 
     size = 512 * min(np.dtype(dtype).itemsize for dtype in dtypes)
     assert (hazard.buffer, hazard.start, hazard.end) == ("x", 0, size)
     assert "y overwrote them at line " in hazard.missing and "T.tile.add(x, x, x)" in str(hazard)
+
+
+def test_one_byte_that_another_buffer_overwrote() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8, 64), "int8"), Z: T.Tensor((8, 64), "int8")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((8, 64), "int8")
+            y = T.alloc_ub((8, 64), "int8")
+            T.annotate_address({x: 0, y: 0})
+            T.copy(X, x)
+            y[1, 3] = 5
+            T.copy(x, Z)
+
+    kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    z = np.zeros((8, 64), np.int8)
+    kernel(np.ones((8, 64), np.int8), z)
+    assert (z[1, 3], z.sum()) == (5, 511 + 5)
+    (hazard,) = [hazard for hazard in kernel.last_launch.hazards if hazard.code == "S222"]
+    assert (hazard.buffer, hazard.start, hazard.end) == ("x", 67, 68)
+    assert "y overwrote them at line " in hazard.missing

@@ -146,6 +146,44 @@ def test_a_division_that_does_not_run_does_not_fail() -> None:
     assert evaluate({"r": "i32", "s": "i32"}, body, ("%a: i32", "%b: i32"), (9, 3)) == [3, 12]
 
 
+@pytest.mark.parametrize("op", ["divui", "divsi", "floordivsi", "ceildivsi", "remui", "remsi"])
+def test_a_division_by_a_constant_zero_fails_if_it_runs(op: str) -> None:
+    body = f"""    %c0 = arith.constant 0 : i32
+    %some = arith.cmpi ne, %b, %c0 : i32
+    %r = scf.if %some -> (i32) {{
+      %q = arith.{op} %a, %c0 : i32
+      scf.yield %q : i32
+    }} else {{
+      scf.yield %a : i32
+    }}"""
+    assert evaluate({"r": "i32"}, body, ("%a: i32", "%b: i32"), (9, 0)) == [9]
+    with pytest.raises(TileError, match=r"T509.*divides by zero"):
+        evaluate({"r": "i32"}, body, ("%a: i32", "%b: i32"), (9, 1))
+
+
+@pytest.mark.parametrize("value", [False, True])
+def test_truth_values_that_are_loaded(value: bool) -> None:
+    body = f"""    %t = memref.load %flag[%zero] : memref<1xi1, {texts.GM}>
+    %yes = arith.constant true
+    %n = arith.xori %t, %yes : i1
+    %u = arith.extui %t : i1 to i32
+    %c0 = arith.constant 0 : i32
+    %g = arith.cmpi sgt, %u, %c0 : i32
+    %s = arith.extsi %t : i1 to i32
+    %f = arith.uitofp %t : i1 to f32
+    %c = arith.select %t, %a, %b : i32
+    %r = scf.if %t -> (i32) {{
+      scf.yield %a : i32
+    }} else {{
+      scf.yield %b : i32
+    }}"""
+    kinds = {"t": "i1", "n": "i1", "u": "i32", "g": "i1", "s": "i32", "f": "f32", "c": "i32", "r": "i32"}
+    args = (f"%flag: memref<1xi1, {texts.GM}>", "%a: i32", "%b: i32")
+    chosen = 7 if value else 5
+    assert evaluate(kinds, body, args, (np.array([value]), 7, 5)) == [
+        value, not value, int(value), value, -int(value), float(value), chosen, chosen]
+
+
 def test_loops_carry_values() -> None:
     body = """    %c0 = arith.constant 0 : i64
     %c1 = arith.constant 1 : i64

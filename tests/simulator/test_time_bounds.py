@@ -20,10 +20,9 @@ import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.time.pipe_steps import RUN
 from tilelang_npu.target import Chip, Move, Path
-from tilelang_npu.target.chip_data import PIPES
+from tilelang_npu.target.chip_data import PIPES, REPEAT_BYTES
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_TIMES", "6"))
-REPEAT = 256
 
 
 @tilelang.jit(target="npuir")
@@ -113,7 +112,7 @@ def least(launch: Launch) -> dict[str, float]:
                         continue
                     pipe, core = PIPES[step.pipe], function.records[step.op].core
                     if pipe == "V":
-                        found["V"] += count * step.cost.nbytes / REPEAT / 2  # 16 to 32 bits: 512 in a repeat
+                        found["V"] += count * step.cost.nbytes / REPEAT_BYTES / 2  # 16 to 32 bits: 512 in a repeat
                     elif pipe == "M":
                         found["M"] += count * step.cost.nbytes / (2 * chip.cube.m**2 * max(chip.cube.k_step.values()))
                     elif pipe != "S":

@@ -56,13 +56,13 @@ def test_the_parts_are_those_of_the_timeline(name: str) -> None:
     lanes = len(launch.recorded.program.lanes)
     done: dict[int, float] = {}
     for event in events:
-        if event["ph"] == "X":
+        if event["ph"] == "X" and event["cat"] == "pipe":
             core = event["pid"] // lanes
             done[core] = max(done.get(core, 0.0), event["ts"] + event["dur"])
     ends = [launch.chip.microseconds(cycles) for cycles in launch.core_cycles]
     assert [done[core] for core in range(len(ends))] == pytest.approx(ends, abs=0.05)  # but for the last barriers
     last = ends.index(max(ends))
-    work = [event for event in events if event["ph"] == "X" and event["pid"] // lanes == last
+    work = [event for event in events if event["ph"] == "X" and event["cat"] == "pipe" and event["pid"] // lanes == last
             and tracks[event["pid"], event["tid"]] == launch.busiest[1]]
     assert launch.split.launch == launch.launch_us
     assert launch.split.ramp == pytest.approx(min(event["ts"] for event in work))

@@ -28,15 +28,19 @@ def main(X: T.Tensor({shape}, "{dtype}"), Y: T.Tensor({shape}, "{dtype}"), n: T.
 """
 
 
-def kernel(folder: Path, shape: tuple[int, ...], dtype: str, body: str, *without: str) -> Any:
-    file = folder / "kernel.py"
-    lines = "\n".join(" " * 8 + line for line in body.strip().splitlines())
-    file.write_text(TEXT.format(shape=shape, dtype=dtype, body=lines))
+def load(file: Path) -> Any:
     spec = importlib.util.spec_from_file_location("kernel", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return tilelang.compile(module.main, target="npuir", sanitize=True, pass_configs={"tl.disable": list(without)})
+    return module
+
+
+def kernel(folder: Path, shape: tuple[int, ...], dtype: str, body: str, *without: str) -> Any:
+    file = folder / "kernel.py"
+    lines = "\n".join(" " * 8 + line for line in body.strip().splitlines())
+    file.write_text(TEXT.format(shape=shape, dtype=dtype, body=lines))
+    return tilelang.compile(load(file).main, target="npuir", sanitize=True, pass_configs={"tl.disable": list(without)})
 
 
 def reported(made: Any) -> list[str]:
@@ -255,6 +259,37 @@ def test_rows_that_are_gathered(rows: int, columns: int, dtype: str, absent: boo
     if columns == 64:
         assert reported(tilelang.compile(main, target="npuir")) == ["16x64  vector, row by row: copies and fills"]
         assert cycles[0] * 7 < cycles[1]  # whose addresses move by an addition each
+
+
+@pytest.mark.parametrize(("element", "way"), [
+    ("x[index[i], j]", "vector, row by row: copies and fills"),
+    ("x[index[i], 255 - j]", "vector: mul, add; rearranged first: x with gather"),
+    ("x[index[j % 4], j]", "vector: mul, add; rearranged first: x with gather")])
+def test_long_rows_of_a_tile_are_copied_and_other_elements_gathered(element: str, way: str, tmp_path: Path) -> None:
+    """Only elements that follow one another in a row of the tile can be copied, in less time than a gather takes."""
+    file = tmp_path / "kernel.py"
+    file.write_text(f"""
+import tilelang_npu.language as T
+
+@T.prim_func
+def main(I: T.Tensor((4,), "int32"), X: T.Tensor((20, 256), "float32"), Y: T.Tensor((4, 256), "float32")):
+    with T.Kernel(1, is_npu=True) as (cid, _):
+        index = T.alloc_shared((4,), "int32")
+        x = T.alloc_shared((20, 256), "float32")
+        y = T.alloc_shared((4, 256), "float32")
+        T.copy(I, index)
+        T.copy(X, x)
+        for i, j in T.Parallel(4, 256):
+            y[i, j] = {element}
+        T.copy(y, Y)
+""")
+    made = tilelang.compile(load(file).main, target="npuir", sanitize=True)
+    index, x = np.array([7, 0, 19, 7], np.int32), np.arange(20 * 256, dtype=np.float32).reshape(20, 256)
+    y = np.zeros((4, 256), np.float32)
+    made(index, x, y)
+    i, j = np.indices(y.shape)
+    np.testing.assert_array_equal(y, eval(element, {"x": x, "index": index, "i": i, "j": j}))
+    assert reported(made) == [f"4x256  {way}"]
 
 
 def test_rows_of_rows(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -132,6 +133,18 @@ def test_all_orders_of_few_allocations_are_tried(count: int, complete: bool, mon
     orders = [tuple(order) for order in plan_memory._orders(lives)]
     assert (set(orders) >= set(permutations(lives))) is complete
     assert len(orders) == 3 + (6 if complete else 5)
+
+
+def test_random_orders_are_near_the_order_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least half of the allocations keep their order among each other."""
+    monkeypatch.setattr(plan_memory, "TRIES", 20)
+    lives = _lives([(32 * (60 - index), index, 1) for index in range(40)])  # the largest first
+    for order in list(plan_memory._orders(lives))[3:]:
+        ends: list[int] = []  # at index n, the least last element of an ascending sequence of n + 1 elements
+        for life in order:
+            place = bisect_left(ends, lives.index(life))
+            ends[place:place + 1] = [lives.index(life)]
+        assert len(ends) >= 20
 
 
 def test_without_reuse_every_byte_has_one_owner() -> None:

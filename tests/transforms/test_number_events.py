@@ -10,7 +10,7 @@ from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark_of
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.transforms.tile.number_events import NumberEvents
 
-CASE = Path(__file__).resolve().parents[1] / "filecheck" / "number-events" / "a_ninth_event_is_a_barrier.mlir"
+CASE = Path(__file__).resolve().parents[1] / "filecheck" / "number-events" / "ninth_event_becomes_a_barrier.mlir"
 
 
 def test_a_barrier_in_place_of_an_event_is_not_reported_as_the_authors() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -291,6 +292,8 @@ def test_what_is_told() -> None:
     assert "scores_ub has 2 slots in the loop at line" in shown["multi-buffer"]
     assert "k has 3 slots, because stages of different iterations use it" in shown["overlap-iterations"]
     assert ": k has" not in shown["multi-buffer"]
+    # buffers with slots are in the loop too: the passes that give the slots say so
+    assert re.fullmatch(r"line \d+: scaled is now allocated in the loop at line \d+\n", shown["sink-buffers"])
     assert "the loop's body is divided into 4 stages" in shown["overlap-iterations"]
     assert shown["keep-apart"] == "no occasion\n"
     assert list(shown) == list(OPTIMISATIONS)

@@ -163,30 +163,72 @@ def test_statements_of_a_macro_count_one_by_one_and_scalars_do_not() -> None:
     np.testing.assert_array_equal(left, (y + np.where(added, x, np.float32(0))) * np.float32(2))
 
 
-def in_place(**schedule: Any) -> Any:
+def in_place(read: int = 0, written: int = 0, **schedule: Any) -> Any:
+    """Exponentials in place: iteration ``i`` reads the rows from ``i * ROWS + read`` on, and writes from ``written`` on."""
     @tilelang.jit(target="npuir")
     def make() -> Any:
         @T.prim_func
-        def main(X: T.Tensor((5 * ROWS, COLUMNS), "float32")):
+        def main(X: T.Tensor((6 * ROWS, COLUMNS), "float32")):
             with T.Kernel(1, is_npu=True) as (_, _):
                 x = T.alloc_shared((ROWS, COLUMNS), "float32")
                 for i in T.Pipelined(5, **schedule):
-                    T.copy(X[i * ROWS, 0], x)
+                    T.copy(X[i * ROWS + read, 0], x)
                     T.vexp(x, x)
-                    T.copy(x, X[i * ROWS, 0])
+                    T.copy(x, X[i * ROWS + written, 0])
 
         return main
 
     return make()
 
 
-def test_rows_that_each_iteration_has_for_itself_may_be_loaded_ahead() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (5 * ROWS, COLUMNS)).astype(np.float32)
-    expected = np.exp(x)
-    kernel = in_place(stage=[0, 1, 2])
+@pytest.mark.parametrize("read", [0, 1, ROWS], ids="reads {} rows ahead".format)
+def test_rows_that_no_earlier_iteration_writes_may_be_loaded_ahead(read: int) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (6 * ROWS, COLUMNS)).astype(np.float32)
+    expected = x.copy()
+    for i in range(5):
+        expected[i * ROWS:(i + 1) * ROWS] = np.exp(expected[i * ROWS + read:(i + 1) * ROWS + read])
+    kernel = in_place(read=read, stage=[0, 1, 2])
     kernel(x)
     assert kernel.last_launch.hazards == []
     np.testing.assert_allclose(x, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("written", [1, ROWS])
+def test_rows_that_an_earlier_iteration_writes_may_not_be_loaded_ahead(written: int) -> None:
+    with pytest.raises(tilelang.TileError, match="X passes values from iteration to iteration") as reported:
+        in_place(written=written, stage=[0, 1, 2])
+    assert reported.value.code == "T206"
+
+
+def test_rows_that_each_iteration_has_for_itself_keep_their_order_in_it() -> None:
+    """The rows that an iteration stores to are those that it loaded before: the store may come any number of stages later,
+    and not before the load."""
+    def make(**schedule: Any) -> Any:
+        @tilelang.jit(target="npuir")
+        def made() -> Any:
+            @T.prim_func
+            def main(X: T.Tensor((5 * ROWS, COLUMNS), "float32"), Y: T.Tensor((5 * ROWS, COLUMNS), "float32")):
+                with T.Kernel(1, is_npu=True) as (_, _):
+                    x = T.alloc_shared((ROWS, COLUMNS), "float32")
+                    y = T.alloc_shared((ROWS, COLUMNS), "float32")
+                    for i in T.Pipelined(5, **schedule):
+                        T.copy(X[i * ROWS, 0], x)
+                        T.copy(Y[i * ROWS, 0], y)
+                        T.copy(y, X[i * ROWS, 0])
+                        T.copy(x, Y[i * ROWS, 0])
+
+            return main
+
+        return made()
+
+    x, y = np.random.default_rng(0).uniform(-1, 1, (2, 5 * ROWS, COLUMNS)).astype(np.float32)
+    left = x.copy(), y.copy()
+    make(stage=[0, 0, 2, 1], order=[1, 0, 3, 2])(*left)
+    np.testing.assert_array_equal(left, (y, x))
+    for order, tensor in (([3, 0, 1, 2], "X"), ([0, 2, 3, 1], "Y")):
+        with pytest.raises(tilelang.TileError, match=f"{tensor} passes values from iteration to iteration") as reported:
+            make(order=order)
+        assert reported.value.code == "T206"
 
 
 def test_a_schedule_that_changes_what_is_computed_is_refused_with_one_that_does_not() -> None:

@@ -4,6 +4,7 @@ split."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -271,6 +272,29 @@ def test_in_place_and_atomic() -> None:
     assert strips_of(kernel)
 
 
+def loaded_and_stored_by_points(shift: int) -> Any:
+    """Loads a tile by a copy, and stores it ``shift`` rows and columns later in the same tensor, point by point."""
+    @T.prim_func
+    def main(A: T.Tensor((520, 520), "float32")):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_fragment((512, 512), "float32")
+            T.copy(A[4:516, 4:516], x)
+            for i, j in T.Parallel(512, 512):
+                A[4 + shift + i, 4 + shift + j] = x[i, j] * 2.0
+
+    return main
+
+
+def test_rows_that_are_loaded_by_a_copy_and_stored_by_points() -> None:
+    kernel = compiled(loaded_and_stored_by_points(0))
+    a = drawn((520, 520), "float32")
+    left = a.copy()
+    kernel(left)
+    a[4:516, 4:516] *= 2
+    np.testing.assert_array_equal(left, a)
+    assert strips_of(kernel)
+
+
 def columns_added() -> Any:
     """The rows are added up, and the total is subtracted from each: neither rows nor columns can be divided."""
     @T.prim_func
@@ -318,7 +342,8 @@ def row_before() -> Any:
     return main
 
 
-@pytest.mark.parametrize("make", [columns_added, shifted, row_before])
+@pytest.mark.parametrize("make", [
+    columns_added, shifted, row_before, partial(loaded_and_stored_by_points, 1), partial(loaded_and_stored_by_points, -1)])
 def test_left_whole(make: Callable[[], Any]) -> None:
     with pytest.raises(tilelang.TileError, match="T104"):
         compiled(make())

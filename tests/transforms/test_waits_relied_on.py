@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import func
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, build_items
@@ -37,6 +38,20 @@ def test_an_order_is_a_demand_of_its_core() -> None:
     assert constraint.reason.kind == "WAR"
     assert constraint.reason.unconditional
     assert list(constraints_relied_on(body, "AIC")) == []
+
+
+def test_the_reason_of_an_order_is_two_accesses_that_overlap() -> None:
+    """The first load of the branch writes other bytes than the store reads; the second load writes the same bytes."""
+    load = "hivm.hir.load ins(%q : memref<64xf32, #hivm.address_space<gm>>) outs(%{} : memref<64xf32, #hivm.address_space<ub>>)"
+    buffer = """%c256 = arith.constant 256 : i64
+  %v = hivm.hir.pointer_cast(%c256) : memref<64xf32, #hivm.address_space<ub>>
+  scf.if"""
+    text = TEXT.replace(f"{load.format('u')} SECOND", f"scf.if %a {{\n{load.format('v')}\n{load.format('u')}\n}} {SAID[1]}")
+    module = parse_module(text.replace("scf.if", buffer, 1).replace("FIRST", SAID[0]))
+    (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    (constraint,) = constraints_relied_on(build_items(function.body.block), "AIV")
+    store, _, load_u = [op for op in module.walk() if isinstance(op, hivm.LoadOp | hivm.StoreOp)]
+    assert (constraint.reason.kind, constraint.reason.first.op, constraint.reason.second.op) == ("WAR", store, load_u)
 
 
 @pytest.mark.parametrize(("first", "second"), [("", SAID[1]), (SAID[0], SAID[1].replace("MTE3", "V"))])

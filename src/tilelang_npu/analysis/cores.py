@@ -22,7 +22,7 @@ from tilelang_npu.analysis.buffers import space_of
 from tilelang_npu.analysis.nesting import enclosing
 from tilelang_npu.dialects import annotation, hivm, memref_ext, tile
 from tilelang_npu.dialects.ir.declaration import DialectOp
-from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.effects import effects_of, is_vector_call
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import Chip
@@ -45,7 +45,7 @@ def has_core(op: Operation) -> bool:
 
     Pure scalar computations, views and allocations need none: each core that needs their results executes them.
     """
-    return _kind_has_core(type(op))
+    return _kind_has_core(type(op)) or is_vector_call(op)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Whether views of one buffer, accessed in different iterations of a loop, are disjoint.
 
-A buffer is a tensor in global memory or an on-chip buffer. Two views of one buffer are disjoint in one of two cases:
+A buffer is a tensor in global memory or an on-chip buffer, and a view is a ``tile.region`` or a ``memref.subview`` of it. Two
+views of one buffer are disjoint in one of two cases:
 
 - Along some axis, the offsets of both views are the same multiple of the induction variable plus loop-invariant values, and the
   view of the later iteration starts at or after the end of the view of the earlier one: ``A[t * 16 : t * 16 + 16]``.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -19,11 +21,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.analysis.guards import nonnegative_in_block
 from tilelang_npu.analysis.ranges import Ranges
-from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Interval, Linear
 
-_BUFFERS = (hivm.PointerCastOp, memref.AllocOp)
+_BUFFERS = (hivm.PointerCastOp, memref.AllocOp, tile.AllocOp)
 _PURE_OPS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
              arith.IndexCastOp, memref.ReinterpretCastOp)
 """Ops whose result is loop-invariant if their operands are."""
@@ -32,7 +34,7 @@ _ZERO = Interval.at(0)
 
 def are_disjoint_views(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool,
                        around: scf.ForOp | scf.WhileOp | None = None) -> bool:
-    """Whether two subviews of one source surely have no byte in common.
+    """Whether two views of one source surely have no byte in common.
 
     Args:
         first: a view; None means an unknown view.
@@ -46,21 +48,16 @@ def are_disjoint_views(first: SSAValue | None, second: SSAValue | None, loop: sc
     Returns:
         Whether the views are disjoint; False if one is unknown, or if the views have different sources.
     """
-    one, two = (None if view is None else view.owner for view in (first, second))
-    if not isinstance(one, memref.SubviewOp) or not isinstance(two, memref.SubviewOp):
-        return False
+    one, two = _view_of(first), _view_of(second)
     scope = _Scope(loop, around if around is not None else loop, Ranges())
-    if one.source is not two.source or (later and scope.may_change(one.source)) or not _has_distinct_elements(one.source.owner):
-        return False
-    if any(step != 1 for view in (one, two) for step in view.static_strides.get_values()):
+    if (one is None or two is None or one.source is not two.source or (later and scope.may_change(one.source))
+            or not _has_distinct_elements(one.source.owner)):
         return False
     ranges = scope.ranges
     step = ranges.constant(loop.step) if loop is not None else 0
     if step is None:
         return False
-    starts = [_mixed_values(view.static_offsets.get_values(), view.offsets) for view in (one, two)]
-    sizes = [_mixed_values(view.static_sizes.get_values(), view.sizes) for view in (one, two)]
-    for a, b, size_a, size_b in zip(*starts, *sizes, strict=True):
+    for a, b, size_a, size_b in zip(one.offsets, two.offsets, one.sizes, two.sizes, strict=True):
         start_a, start_b = _start_of(a, scope), _start_of(b, scope)
         if not (difference := start_b.invariant - start_a.invariant).known:
             continue
@@ -71,8 +68,8 @@ def are_disjoint_views(first: SSAValue | None, second: SSAValue | None, loop: sc
             return True
         if stride <= 0 and distance.high <= -ranges.of(size_b).high:
             return True
-    largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
-    return later and loop is not None and starts[0] == starts[1] and _are_grid_tiles(starts[0], largest, scope)
+    largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(one.sizes, two.sizes, strict=True)]
+    return later and loop is not None and one.offsets == two.offsets and _are_grid_tiles(one.offsets, largest, scope)
 
 
 def overlap_only_in_same_iteration(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp,
@@ -89,6 +86,31 @@ def overlap_only_in_same_iteration(first: SSAValue | None, second: SSAValue | No
     """
     return not _may_change(loop.lb, around) and all(are_disjoint_views(one, two, loop, later=True, around=around)
                                                     for one, two in ((first, second), (second, first)))
+
+
+class _View(NamedTuple):
+    """A view with unit steps: a box of elements of its source.
+
+    Attributes:
+        source: the buffer.
+        offsets: the first index along each axis of the source.
+        sizes: the number of elements along each axis of the source.
+    """
+
+    source: SSAValue
+    offsets: list[SSAValue | int]
+    sizes: list[SSAValue | int]
+
+
+def _view_of(value: SSAValue | None) -> _View | None:
+    """Returns the view that a value is; None for an unknown value, another operation, or a view with steps other than 1."""
+    made = None if value is None else value.owner
+    if isinstance(made, tile.RegionOp):
+        return _View(made.source, made.mixed_offsets(), made.mixed_sizes())
+    if isinstance(made, memref.SubviewOp) and all(step == 1 for step in made.static_strides.get_values()):
+        return _View(made.source, _mixed_values(made.static_offsets.get_values(), made.offsets),
+                     _mixed_values(made.static_sizes.get_values(), made.sizes))
+    return None
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,25 @@ class Ranges:
         return (high - low).ceildiv(Interval.at(step)).greatest(Interval.at(0))
 
 
+def is_surely_inside(value: SSAValue, ranges: Ranges, *, clipped: bool = False) -> bool:
+    """Whether an access to a value surely is inside of its buffer, of which the value may be a part (``tile.region``).
+
+    Args:
+        value: the buffer, the tensor, or a region of one.
+        ranges: bounds of values.
+        clipped: whether elements past the end of the buffer are left out of the access, as in a copy from or to a tensor; then
+            only the region's start must be inside.
+    """
+    while isinstance(value.owner, tile.RegionOp):
+        region = value.owner
+        for start, size, bound in zip(region.mixed_offsets(), region.mixed_sizes(), tile.shape_of(region.source), strict=True):
+            at, extent = ranges.of(start), ranges.of(size)
+            if at.low < 0 or not (clipped or at.high + extent.high <= bound):  # an unknown bound is negative
+                return False
+        value = region.source
+    return True
+
+
 def _bounds_after_wrapping(kind: Attribute, bounds: Interval) -> Interval:
     """Returns the bounds of an integer after it wraps to the width of a type.
 

@@ -18,9 +18,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import BLOCK
-
-REPEAT = 256
-"""The bytes that one repeat of a vector instruction processes."""
+from tilelang_npu.target.chip_data import REPEAT_BYTES
 
 
 def _memref_type(value: SSAValue) -> MemRefType[Attribute]:
@@ -78,9 +76,9 @@ def _scratch_of_elementwise(op: hivm.ElementwiseOp) -> int:
         elif mnemonic in ("vsub", "vdiv"):
             total += block
         elif mnemonic == "vsel":
-            total += REPEAT // (8 * _element_bytes(op.outs()[0]))
+            total += REPEAT_BYTES // (8 * _element_bytes(op.outs()[0]))
     if mnemonic == "vsel":
-        total += REPEAT // (8 * _element_bytes(op.outs()[0]))
+        total += REPEAT_BYTES // (8 * _element_bytes(op.outs()[0]))
     if mnemonic == "vxor":
         total += _element_count(op.ins()[0])
     if mnemonic == "vcast":
@@ -122,7 +120,7 @@ def _scratch_of_broadcast(op: hivm.VBrcOp) -> int:
 def _scratch_of_reduction(op: hivm.VReduceOp) -> int:
     source = op.ins()[0]
     shape, total, width = _static_shape(source), _element_count(source), _element_bytes(source)
-    block, repeat = BLOCK // width, REPEAT // width
+    block, repeat = BLOCK // width, REPEAT_BYTES // width
     dims = tuple(op.reduce_dims.get_values())
     kind = op.mode
     if "with_index" in kind:

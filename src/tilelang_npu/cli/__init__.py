@@ -23,7 +23,7 @@ COMMANDS = {
     "run": "run", "compile": "compile_file", "check": "check", "sim": "sim", "opt": "opt", "tune": "tune", "improve": "improve",
     "survey": "survey",
     "chips": "tables", "ops": "tables", "stages": "tables", "explain": "explain", "doctor": "doctor", "new": "new",
-    "completion": "completion",
+    "completion": "completion", "language-server": "language_server",
 }
 """The name of the module that implements each command; only the module of the called command is imported."""
 _WITHOUT_PLUGINS = ("new", "completion")

@@ -7,11 +7,13 @@ import ast
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilelang_npu.cli.files import read_text
 from tilelang_npu.cli.github_annotations import lines
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
@@ -26,12 +28,13 @@ from tilelang_npu.runtime.reports.static_checker import ASSUMED_SIZE, Checker, K
 from tilelang_npu.runtime.settings.environment import most_ops
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.simulator.sanitizer.findings import Finding
     from tilelang_npu.target import Chip
 
-__all__ = ["add_to", "check"]
+__all__ = ["ScriptCheck", "add_to", "check", "check_script"]
 
 _FLAT = 1 << 22
 """The number of elements that is assumed for a flat tensor of dynamic size in an .mlir file; kernels with assumed sizes access
@@ -104,14 +107,50 @@ def _one(args: argparse.Namespace) -> int:
 # -- scripts -----------------------------------------------------------------------------------------------------------
 
 
-def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
-    wanted = asked(args.file)
-    checker = _checker(args, sizes)
+@dataclass(frozen=True)
+class ScriptCheck:
+    """The result of the check of a script.
+
+    Attributes:
+        code: the exit code of the script.
+        outcome: the outcome of the script's run.
+        kernels: the kernels that were checked.
+        checker: the checker with the results.
+        idle: an error for each given size that no check has used.
+    """
+
+    code: int
+    outcome: Outcome
+    kernels: Sequence[JITKernel]
+    checker: Checker
+    idle: Sequence[TileError]
+
+    @property
+    def errors(self) -> list[TileError]:
+        """The errors of the script and of the given sizes, without those that the checks of kernels have found."""
+        ended = self.outcome.error
+        return [*([ended] if isinstance(ended, TileError) else []), *self.idle]
+
+
+def check_script(spec: str, make_checker: Callable[[Callable[[CompiledKernel], bool] | None], Checker]) -> ScriptCheck:
+    """Runs a script with checks of its kernels in place of their launches.
+
+    The script's output and complaint go to standard error.
+
+    Args:
+        spec: the script, and optionally one of its kernels, as on the command line.
+        make_checker: returns a checker; its argument is the checker's ``wanted``.
+
+    Raises:
+        TileError: T803, the script compiles no kernel, or not the named one; T801, the file does not exist.
+    """
+    wanted = asked(spec)
+    checker = make_checker(None)
 
     def run(path: Path, module_name: str) -> Outcome:
         nonlocal checker  # a script may be imported first and then run: its kernels are checked once
         chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
-        checker = _checker(args, sizes, lambda kernel: any(
+        checker = make_checker(lambda kernel: any(
             kernel is one for one in offered(recording.kernels_so_far(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
             outcome = execute(path, [], module_name, checker=checker, transform=_WithoutAssertions().visit)
@@ -122,7 +161,6 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
         return outcome
 
     outcome, kernels = kernels_of(wanted, run)
-    ended = outcome.error if isinstance(outcome.error, TileError) else None
     idle: list[TileError] = []
     if not outcome.code:
         checker.wanted = None  # all kernels of the list below are to be checked
@@ -130,7 +168,12 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
             if not checker.has_seen(kernel):
                 checker.look_alone(kernel)
         idle = checker.idle()
-    return max(outcome.code, _told(checker.looks, checker.session, args, [*([ended] if ended else []), *idle], idle))
+    return ScriptCheck(outcome.code, outcome, kernels, checker, idle)
+
+
+def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
+    done = check_script(args.file, lambda wanted: _checker(args, sizes, wanted))
+    return max(done.code, _told(done.checker.looks, done.checker.session, args, done.errors, done.idle))
 
 
 def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[CompiledKernel], bool] | None = None
@@ -189,7 +232,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     looks: list[KernelCheck] = []
     used: dict[str, int] = {}
     try:
-        programs = programs_of(args.file, args.chip, args.kernel)
+        programs = programs_of(read_text(args.file), args.file, args.chip, args.kernel)
         first = programs[0]
         values = [_value(parameter, sizes, used, first.chip) for parameter in parameters_of(first.device_functions[0])]
         said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
@@ -230,8 +273,8 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def _told(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: list[TileError],
-          idle: list[TileError]) -> int:
+def _told(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: Sequence[TileError],
+          idle: Sequence[TileError]) -> int:
     """Prints the findings, writes the report, and returns the exit code."""
     for number, look in enumerate(looks):
         print(("\n" if number else "") + _head(look))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--generic", action="store_true", help="print every operation in the generic form")
     parser.add_argument("--locations", action="store_true", help="print the source line of every operation")
     parser.add_argument("--annotate", action="store_true",
-                        help="print a comment for every operation: source line, bytes and cycles; for an inserted operation"
-                             " also the pass that inserted the operation, and the reason")
+                        help="print a comment for every operation: source line, bytes and cycles; for a wait or barrier"
+                             " also the pass that inserted it, and the reason")
+    parser.add_argument("--python", action="store_true",
+                        help="print the Python and NumPy code that the simulator generates from the HIVM and executes")
     parser.add_argument("--explain", action="store_true", dest="page",
                         help="print the compiler's decisions instead of the MLIR text; with -o FILE.sarif, write the refused "
                              "optimisations as notes that editors show; with -o FILE.json, write all decisions as data")
@@ -48,6 +50,8 @@ def compile_file(args: argparse.Namespace) -> int:
     """Prints the kernels that the arguments name at the requested stage, and returns the exit code."""
     if args.page and (args.generic or args.locations or args.annotate or args.stage != "hivm"):
         args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
+    if args.python and (args.page or args.generic or args.locations or args.annotate or args.stage != "hivm"):
+        args.usage("--python prints no MLIR: --explain, --stage, --generic, --locations and --annotate have nothing to act on")
     code, kernels = compiled(args.file, args.chip, args.without)
     if not kernels:
         return code
@@ -61,10 +65,20 @@ def compile_file(args: argparse.Namespace) -> int:
             else:
                 write_text(args.output, "\n\n".join(map(str, pages)))
             return code
+        if args.python:
+            write_text(args.output, "\n\n".join(part for kernel in kernels for part in _python_of(kernel)))
+            return code
         texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations, annotate=args.annotate).rstrip("\n")
                  for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
     return code  # kernels that a script compiled before it failed are printed too
+
+
+def _python_of(kernel: JITKernel) -> Iterator[str]:
+    """Yields the generated Python code of each device function of a kernel, below a comment with its name and core."""
+    for program in kernel.programs:
+        for function in program.functions:
+            yield f"# {function.name} on {function.core}\n{function.source.rstrip()}"
 
 
 def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[int, list[JITKernel]]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.settings.file_writing import write_whole
 
-__all__ = ["existing", "read_text", "write_text"]
+__all__ = ["existing", "read_text", "split_modules", "write_text"]
+
+_DIVIDER = re.compile(r"^// -----.*\n?", re.MULTILINE)
+"""The line between two modules of a file."""
 
 
 def existing(name: str) -> Path:
@@ -37,6 +42,17 @@ def read_text(name: str) -> str:
     except UnicodeDecodeError as error:
         raise TileError(f"{name} is not text in UTF-8: {error.reason} at byte {error.start}", code="T801",
                         help="give an .mlir file") from None
+
+
+def split_modules(text: str) -> Iterator[str]:
+    """Yields the parts of a text between the lines ``// -----``.
+
+    Empty lines stand before each part but the first, so that its lines have their numbers in the text.
+    """
+    line = 0
+    for part in _DIVIDER.split(text):
+        yield "\n" * line + part
+        line += part.count("\n") + 1
 
 
 def write_text(name: str | None, text: str) -> None:

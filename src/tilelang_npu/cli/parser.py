@@ -21,11 +21,13 @@ EXAMPLES = {
     "improve": ("improve gemm.py", "improve gemm.py --arg M=4096 N=4096 K=4096 --budget 2min --jobs 2 --write faster.py"),
     "chips": ("chips",),
     "ops": ("ops", "ops reduce"),
-    "stages": ("stages", "stages gemm.py --html gemm.html", "stages gemm.py:gemm#2 --html second.html"),
+    "stages": ("stages", "stages gemm.py --html gemm.html", "stages gemm.py --diff hivm-auto hivm",
+               "stages gemm.py:gemm#2 --html second.html"),
     "explain": ("explain T104", "explain"),
     "doctor": ("doctor",),
     "new": ("new softmax", "new softmax --dir kernels"),
     "completion": ("completion bash", "completion fish"),
+    "language-server": ("language-server", "language-server --check-on-save"),
 }
 """The examples at the end of each command's help. A test checks that each command has one, and that each example can be parsed.
 """

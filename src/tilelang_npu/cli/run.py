@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.forked_kernels import summaries
 from tilelang_npu.cli.kernel_labels import labelled
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
@@ -111,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
         show(tally.findings)
         for number in tally.numbers.values():
             print(f"\n{number}")
+    for text in summaries(outcome.forked):
+        print(f"\n{text}")
     if args.compiler is not None:
         _show_comparisons(outcome.record)
     profiles = _profiles(outcome.record) if args.profile or args.html is not None else []
@@ -119,7 +122,9 @@ def run(args: argparse.Namespace) -> int:
     if args.mlir is not None:
         _write_mlir(args.mlir, outcome.record.kernels, args.all_stages)
     if args.trace is not None:
-        write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns"}))
+        kernels = [tally.last.trace()["otherData"] for tally in outcome.record.tallies]
+        write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns",
+                                           "otherData": {"kernels": kernels}}))
     if args.json is not None:
         write_text(args.json, json.dumps(_as_data(args, outcome, labels, profiles), indent=1) + "\n")
     if args.html is not None:
@@ -128,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         print(outcome.complaint, file=sys.stderr)
     found = 0 if session is None else conclude(session, args.report, outcome.error)
-    return outcome.code or found
+    return outcome.code or found or int(any(kernel.findings for kernel in outcome.forked))
 
 
 _OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedule", "l2", "numbers", "without", "compiler")

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tilelang_npu import compat
+from tilelang_npu.cli.forked_kernels import ForkedKernel, ForkedKernels
 from tilelang_npu.compat.alias import is_own_module
 from tilelang_npu.compat.outcomes import asks_for_gpu
 from tilelang_npu.errors import TileError, render
@@ -43,6 +44,7 @@ class Outcome:
         record: the kernels that the script compiled and launched.
         complaint: the text of the error that ended the script; empty if the script succeeded.
         error: the exception that ended the script; None if it succeeded.
+        forked: the kernels that ran in processes that the script forked.
     """
 
     code: int
@@ -50,6 +52,7 @@ class Outcome:
     record: Record
     complaint: str = ""
     error: BaseException | None = None
+    forked: Sequence[ForkedKernel] = ()
 
 
 def add_schedule(parser: argparse.ArgumentParser) -> None:
@@ -200,6 +203,7 @@ def execute(
     sys.path.insert(0, str(path.resolve().parent))
     with record(sanitizer=sanitizer, checker=checker, every_thread=True) as done:
         outcome = Outcome(0, {}, done)
+        forked = ForkedKernels(done)
         try:
             if transform is None:
                 outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
@@ -218,6 +222,7 @@ def execute(
             outcome.code, outcome.complaint = 1, _short_complaint(error, path) or _traceback(error, path)
         finally:
             sys.argv, sys.path[:] = old_argv, old_path
+            outcome.forked = forked.close()
     return outcome
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.cli.files import existing, read_text, write_text
+from tilelang_npu.cli.files import existing, read_text, split_modules, write_text
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_l2, add_numbers, add_schedule
@@ -23,9 +23,11 @@ from tilelang_npu.runtime.settings.file_writing import file_names, replacing
 from tilelang_npu.runtime.settings.targets import find_chip
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
     from tilelang_npu.runtime.arguments.tensors import Array
+    from tilelang_npu.runtime.checks.sanitizer import Sanitizer
     from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.target import Chip
@@ -53,6 +55,9 @@ def add_to(commands: Commands) -> None:
                              " of argument A has the name A_0")
     add_choice(parser)
     parser.add_argument("--chip", metavar="NAME", help="the chip, or a file that describes chips (default: the module's chip)")
+    parser.add_argument("--split-input-file", action="store_true",
+                        help="run the modules of the file between lines // ----- one after the other, each with its own"
+                             " arguments")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
     add_sanitizer(parser)
@@ -64,7 +69,8 @@ def add_to(commands: Commands) -> None:
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Adds the options ``--kernel`` and ``--blocks``, which select the launched kernels of an .mlir file, to a parser."""
-    parser.add_argument("--kernel", metavar="NAME", help="the only kernel of the .mlir file to launch")
+    parser.add_argument("--kernel", metavar="NAME",
+                        help="the only kernel of the .mlir file to launch: a function with hacc.entry, or any device function")
     parser.add_argument("--blocks", metavar="N", type=int, action="append", default=[],
                         help="the number of blocks to launch; once for each kernel of the .mlir file (default: the kernel's"
                         " hacc.block_dim, or 1 if no op reads the block id)")
@@ -72,11 +78,36 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def sim(args: argparse.Namespace) -> int:
     """Runs the kernels of the file, prints their times, and returns the exit code."""
+    session = sanitizer_of(args)
+    text = read_text(args.file)
+    if not args.split_input_file:
+        return max(_run(text, args, session), conclude(session, args.report) if session is not None else 0)
+    parts = [part for part in split_modules(text) if _has_module(part)]
+    if len(parts) > 1 and (given := next((name for name in ("save", "trace") if getattr(args, name) is not None), None)):
+        raise TileError(f"--{given} writes the results of one module, and {args.file} has {len(parts)}", code="T417",
+                        help=f"remove --{given} or --split-input-file")
+    for number, part in enumerate(parts):
+        if number:
+            print("\n// -----")
+        _run(part, args, session)
+    return conclude(session, args.report) if session is not None else 0
+
+
+def _has_module(text: str) -> bool:
+    """Whether a text is more than empty lines and comments."""
+    return any(line.strip() and not line.strip().startswith("//") for line in text.splitlines())
+
+
+def _run(text: str, args: argparse.Namespace, session: Sanitizer | None) -> int:
+    """Runs the kernels of a module and prints their times and findings; returns 0.
+
+    Raises:
+        TileError: the module cannot be run, or the run ended with an error. The sanitizer's report is written before.
+    """
     from tilelang_npu.simulator import Launch, Numbers
     from tilelang_npu.simulator.result.call_launches import joined
 
-    session = sanitizer_of(args)
-    programs = programs_of(args.file, args.chip, args.kernel)
+    programs = programs_of(text, args.file, args.chip, args.kernel)
     parameters = parameters_of(programs[0].device_functions[0])
     values = _values(args, parameters, programs[0].chip)
     parts: list[Launch] = []
@@ -105,25 +136,25 @@ def sim(args: argparse.Namespace) -> int:
                     np.save(file, value)
     if args.trace is not None:
         write_text(args.trace, json.dumps(launch.trace()))
-    if session is None:
-        return 0
-    show(session.judge_all(launch))
-    return conclude(session, args.report)
+    if session is not None:
+        show(session.judge_all(launch))
+    return 0
 
 
-def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program]:
+def programs_of(text: str, file: str, chip: str | None, kernel: str | None) -> list[Program]:
     """Returns the kernels of an .mlir file as executable programs, in the order of the file.
 
     If the module has no addresses and waits, passes add them.
 
     Args:
-        file: the path of the file; ``-`` for standard input.
+        text: the text of the module.
+        file: the path of its file; ``-`` for standard input.
         chip: the name of the chip; None for the chip that the module names.
-        kernel: the name of the only kernel to return; None for all kernels.
+        kernel: the name of the only kernel to return, which then needs no ``hacc.entry``; None for all kernels.
 
     Raises:
-        TileError: the text is not a valid module, or the module cannot be run; T508, there is no kernel with this name, or the
-            kernels have different parameters.
+        TileError: the text is not a valid module, or the module cannot be run; T508, there is no kernel, or none with this
+            name, or the kernels have different parameters.
     """
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.kernel.foreign_modules import runnable
@@ -131,7 +162,9 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
     from tilelang_npu.simulator.run.entry_functions import kernels_of
 
     found = None if chip is None else find_chip(chip, None)
-    module = runnable(parse_module(read_text(file), file), found)
+    module = parse_module(text, file)
+    _mark_kernel(module, kernel)
+    module = runnable(module, found)
     names = list(kernels_of(module))
     if kernel is None and len(names) < 2:
         return [Program(module, found)]
@@ -142,6 +175,31 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
         raise TileError(f"{made[0].name} and {other.name} take different arguments, and {file} has both", code="T508",
                         help="choose one with --kernel NAME: " + ", ".join(names))
     return made
+
+
+def _mark_kernel(module: ModuleOp, kernel: str | None) -> None:
+    """Marks the functions of a kernel that is chosen by name as ``hacc.entry``, which other tools may leave out.
+
+    Args:
+        module: the module, which is changed.
+        kernel: the name of the kernel; None if none is chosen.
+
+    Raises:
+        TileError: T508, no kernel is chosen, and no function is marked.
+    """
+    from xdsl.dialects.builtin import UnitAttr
+
+    from tilelang_npu.simulator.run.entry_functions import device_functions_of
+
+    functions = device_functions_of(module)
+    if not functions or any("hacc.entry" in function.attributes for each in functions.values() for function in each):
+        return
+    if kernel is None:
+        raise TileError("no function of the module is marked as a kernel (hacc.entry)", code="T508",
+                        notes=[f"its device functions: {', '.join(functions)}"],
+                        help=f"choose one with --kernel {next(iter(functions))}, or mark it hacc.entry")
+    for function in functions.get(kernel, ()):
+        function.attributes["hacc.entry"] = UnitAttr()
 
 
 def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> list[int]:

@@ -25,7 +25,8 @@ __all__ = ["page"]
 
 _CONTEXT = 3
 """The number of unchanged lines around a change; other unchanged lines are folded."""
-_LOCATION = re.compile(r' loc\((?:"([^"]*)":(\d+):\d+|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
+_LOCATION = re.compile(r' loc\((?:callsite\()*(?:"([^"]*)":(\d+):\d+.*|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
+"""The location at the end of a line of MLIR; of a call of a macro, the groups are the macro's line."""
 _STYLE = """
 details { border-bottom: 1px solid var(--line) }
 summary { padding: 7px 14px; cursor: pointer; position: sticky; top: 0; left: 0; background: var(--bar) }
@@ -36,16 +37,24 @@ summary span { color: var(--dim); margin-left: 8px }
 .d { background: var(--old) }
 .f { color: var(--dim); background: var(--bar) }
 .s { color: var(--dim); font-style: italic }
+details.same { display: none }
+body:has(#same:checked) details.same { display: block }
+label { display: block; padding: 7px 14px }
+.f.b { margin-top: 1em; font-weight: 600 }
 """
+
 
 def page(kernels: Sequence[JITKernel], source: Path) -> str:
     """Returns the self-contained HTML page.
 
+    Passes that change nothing and did or refused no optimisation are hidden until the reader asks for them.
+
     Args:
         kernels: the kernels. If there are several, each has a section, of which the first is expanded.
-        source: the Python file with the kernels.
+        source: the script that was run. The page shows the files that have the kernels, which the script may import.
     """
-    parts = [_kernel(kernel, source) for kernel in kernels]
+    sources = _Sources(kernels, source)
+    parts = [_kernel(kernel, sources) for kernel in kernels]
     title = kernels[0].name if len(kernels) == 1 else source.name
     if len(kernels) == 1:
         said, shown = parts[0]
@@ -55,54 +64,92 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
             f'<details class="k"{" open" if number == 0 else ""}><summary><strong>{html.escape(name)}</strong>'
             f"<span>{html.escape(parameters(kernel))}; {about}</span></summary>{stages}</details>"
             for number, (name, kernel, (about, stages)) in enumerate(zip(labels(kernels), kernels, parts, strict=True)))
-    lead = f"{html.escape(source.name)}, {said}. Point at a line to see where it comes from, click to go there."
-    return document(title, "stages", listing(source.read_text(encoding="utf-8")), f"{lead}\n{shown}", _STYLE)
+    choice = '<label><input type="checkbox" id="same"> show passes that change nothing</label>'
+    names = html.escape(", ".join(sources.names))
+    lead = f"{names}, {said}. Point at a line to see where it comes from, click to go there."
+    return document(title, "stages", sources.listing(), f"{lead}\n{choice}{shown}", _STYLE)
 
 
-def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
+class _Sources:
+    """The files that have kernels, which a page shows one after the other.
+
+    Args:
+        kernels: the kernels.
+        script: the script that was run; it is shown if no file of a kernel can be read.
+    """
+
+    def __init__(self, kernels: Sequence[JITKernel], script: Path) -> None:
+        own = [Path(kernel.prim_func.function.__code__.co_filename) for kernel in kernels]
+        found = dict.fromkeys(path.resolve() for path in own if path.is_file())
+        self._files = list(found) or [script.resolve()]
+        self._places = {path: place for place, path in enumerate(self._files)}
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each file."""
+        return [path.name for path in self._files]
+
+    def key(self, file: str, line: int) -> str | None:
+        """Returns the key of a line in the listing (``row`` of :mod:`tilelang_npu.html_sheet`); None for a line of another
+        file."""
+        place = self._places.get(Path(file).resolve())
+        return None if place is None else f"{place}.{line}" if place else str(line)
+
+    def listing(self) -> str:
+        """Returns the HTML of the files' lines; if there are several files, each below its name."""
+        parts = []
+        for place, path in enumerate(self._files):
+            if len(self._files) > 1:
+                parts.append(row("f b", html.escape(path.name), None))
+            parts.append(listing(path.read_text(encoding="utf-8"), prefix=f"{place}." if place else ""))
+        return "".join(parts)
+
+
+def _kernel(kernel: JITKernel, sources: _Sources) -> tuple[str, str]:
     """Returns the HTML of a kernel's summary line and of its stages."""
-    stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
+    stages = [(name, list(_lines(kernel.mlir(name, locations=True), sources))) for name in kernel.stages()]
     shown = [_first(*stages[0])]
     remarks = [one for one in dict.fromkeys(kernel.explain().remarks) if one.text]
     for (_, before), (name, after) in zip(stages, stages[1:], strict=False):
-        shown.append(_change(name, before, after, [one for one in remarks if one.maker == name], source))
+        shown.append(_change(name, before, after, [one for one in remarks if one.maker == name], sources))
     changed = sum("<details open>" in part for part in shown[1:])
     return f"{html.escape(kernel.chip.name)}: {len(stages) - 1} passes, {changed} of which change it", "".join(shown)
 
 
-def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
-    """Yields the lines of an MLIR text without the locations, each with the number of its line in the Python source."""
+_Line = tuple[str, "str | None"]
+"""A line of MLIR without its location, and the key of its line in the listing."""
+
+
+def _lines(text: str, sources: _Sources) -> Iterator[_Line]:
+    """Yields the lines of an MLIR text without the locations, each with the key of its line in the listing."""
     for line in text.splitlines():
         match = _LOCATION.search(line)
         if match is None:
             yield line, None
             continue
-        own = match[1] is not None and Path(match[1]).name == source.name
-        yield line[:match.start()], int(match[2]) if own else None
+        yield line[:match.start()], None if match[1] is None else sources.key(match[1], int(match[2]))
 
 
-def _said(one: Remark, source: Path) -> str:
+def _said(one: Remark, sources: _Sources) -> str:
     """Returns the HTML of a remark of a pass, linked to the source line that the remark is about."""
-    own = one.place is not None and Path(one.place.file).name == source.name
-    where = f"line {one.place.line}: " if one.place is not None else ""
+    where = f"{one.place.line_with_calls}: " if one.place is not None else ""
     edit = f"; to have it: {one.edit}" if one.edit else ""
     about = f"{one.about} " if one.about != one.maker else ""
     text = f"{about}{one.kind}, {where}{one.text}{edit}"
-    return _row("s", "#", (text, one.place.line if one.place is not None and own else None))
+    return _row("s", "#", (text, sources.key(one.place.file, one.place.line) if one.place is not None else None))
 
 
-def _row(kind: str, sign: str, line: tuple[str, int | None]) -> str:
+def _row(kind: str, sign: str, line: _Line) -> str:
     return row(kind, f"{sign} {html.escape(line[0])}", line[1])
 
 
-def _first(name: str, lines: list[tuple[str, int | None]]) -> str:
+def _first(name: str, lines: list[_Line]) -> str:
     rows = "".join(_row("", " ", line) for line in lines)
     return (f"<details><summary><b>{name}</b><span>as traced, {len(lines)} lines</span></summary>"
             f"<section><pre>{rows}</pre></section></details>")
 
 
-def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]], remarks: Sequence[Remark],
-            source: Path) -> str:
+def _change(name: str, before: list[_Line], after: list[_Line], remarks: Sequence[Remark], sources: _Sources) -> str:
     """Returns the HTML with the remarks of a pass, and the lines of the module that the pass removed and added."""
     matcher = difflib.SequenceMatcher(None, [text for text, _ in before], [text for text, _ in after], autojunk=False)
     rows: list[str] = []
@@ -120,9 +167,10 @@ def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[s
         end = group[-1][2]
     counts = Counter(one.kind for one in remarks)
     counted = "".join(f", {counts[kind]} {kind}" for kind in (DONE, REFUSED) if counts[kind])
-    said = "".join(_said(one, source) for one in remarks)
+    said = "".join(_said(one, sources) for one in remarks)
     if not rows:
         shown = f"<section><pre>{said}</pre></section>" if said else ""
-        return f"<details><summary><b>{name}</b><span>changes nothing{counted}</span></summary>{shown}</details>"
+        kind = "" if said else ' class="same"'
+        return f"<details{kind}><summary><b>{name}</b><span>changes nothing{counted}</span></summary>{shown}</details>"
     return (f"<details open><summary><b>{name}</b><span>+{added} -{removed}, {len(after)} lines{counted}</span></summary>"
             f"<section><pre>{said}{''.join(rows)}</pre></section></details>")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.selection import HELP, asked, labels
 from tilelang_npu.errors import TileError
 from tilelang_npu.source_dialects import SourceDialect
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 __all__ = ["add_to", "chips", "ops", "stages"]
 
@@ -32,11 +37,14 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "stages", help="list the stages of a compilation, or show what each pass did",
         description="Print the stages of kernel.mlir(stage) and compile --stage, in order. With FILE and --html, write a page"
-                    " that shows what each pass changed in a script's kernels. With --pipeline, print the passes with all their"
+                    " that shows what each pass changed in a script's kernels. With FILE and --diff, print what the passes"
+                    " between two stages changed. With --pipeline, print the passes with all their"
                     " options as text for `opt -p`: the passes of a script's kernels or, without FILE, those for the settings"
                     " of the options below. " + HELP)
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]", nargs="?", help="the script")
     parser.add_argument("--html", metavar="OUT", help="the file of the HTML page to write")
+    parser.add_argument("--diff", metavar=("A", "B"), nargs=2,
+                        help="print the changes between two stages of the script's kernels, as removed and added lines")
     parser.add_argument("--markdown", action="store_true",
                         help="print the stages as Markdown tables: the pass, the level of the IR, and the reason")
     parser.add_argument("--pipeline", action="store_true", help="print the passes with all their options, one per line")
@@ -111,13 +119,16 @@ def stages(args: argparse.Namespace) -> int:
         raise TileError("--dialect and --config can only be used with --pipeline and without a script", code="T417",
                         help="stages --pipeline --dialect ascendc; a script's kernels have their own")
     if args.pipeline:
-        if args.html is not None or args.markdown:
-            raise TileError("--pipeline cannot be combined with --html and --markdown", code="T417",
-                            help="remove --html and --markdown")
+        if args.html is not None or args.markdown or args.diff is not None:
+            raise TileError("--pipeline cannot be combined with --html, --diff and --markdown", code="T417",
+                            help="remove --html, --diff and --markdown")
         return _pipeline(args)
-    if (args.file is None) is not (args.html is None):
-        raise TileError("FILE and --html must be given together", code="T417",
-                        help="stages FILE --html OUT.html, stages FILE --pipeline, or stages alone for the list")
+    if args.html is not None and args.diff is not None:
+        raise TileError("--html and --diff cannot be combined", code="T417", help="the page shows the changes of all passes")
+    if (args.file is None) is not (args.html is None and args.diff is None):
+        raise TileError("FILE must be given together with --html or --diff", code="T417",
+                        help="stages FILE --html OUT.html, stages FILE --diff A B, stages FILE --pipeline, or stages alone for"
+                             " the list")
     if args.markdown:
         if args.file is not None:
             raise TileError("--markdown prints the stages of any kernel and takes no FILE", code="T417", help="remove the file")
@@ -128,9 +139,28 @@ def stages(args: argparse.Namespace) -> int:
             print(name)
         return 0
     code, kernels = compiled(args.file, args.chip, args.without)
-    if kernels:
+    if kernels and args.diff is not None:
+        print("".join(_difference(kernel, label, *args.diff) for kernel, label in zip(kernels, labels(kernels), strict=True)),
+              end="")
+    elif kernels:
         write_text(args.html, page(kernels, Path(asked(args.file).file)))
     return code
+
+
+def _difference(kernel: JITKernel, label: str, first: str, second: str) -> str:
+    """Returns the changes of a kernel's text between two stages as a unified diff; empty if the texts are equal.
+
+    Args:
+        kernel: the kernel.
+        label: the kernel's name among the kernels of the script.
+        first: the name of the stage whose lines are removed.
+        second: the name of the stage whose lines are added.
+
+    Raises:
+        TileError: T710, there is no such stage.
+    """
+    before, after = (kernel.mlir(stage).splitlines(keepends=True) for stage in (first, second))
+    return "".join(difflib.unified_diff(before, after, f"{label}, {first}", f"{label}, {second}"))
 
 
 def _pipeline(args: argparse.Namespace) -> int:

@@ -1,8 +1,9 @@
 """Makes scripts that were written for TileLang-Ascend, or for TileLang on GPUs, run unmodified.
 
 After ``install()``, ``import tilelang`` and imports of its submodules import this package, and ``npu`` is a device of torch if
-the script uses torch. While ``TILELANG_NPU_GPU`` is set, ``cuda`` is a name of that device too. ``tilelang-npu run`` calls
-``install()`` for its script, and ``--gpu`` sets the variable. Importing ``tilelang_npu`` does not.
+the script uses torch. ``import shmem`` imports :mod:`tilelang_npu.compat.shmem`, for scripts that use several cards. While
+``TILELANG_NPU_GPU`` is set, ``cuda`` is a name of that device too. ``tilelang-npu run`` calls ``install()`` for its script, and
+``--gpu`` sets the variable. Importing ``tilelang_npu`` does not.
 """
 
 from tilelang_npu.compat import alias, torch_npu

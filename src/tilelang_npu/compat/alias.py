@@ -24,6 +24,8 @@ __all__ = ["gathers", "install", "installed_elsewhere", "is_own_module", "uninst
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
 _MOVED: Mapping[str, str] = {
+    "tilelang.ascend.language": "tilelang_npu.language",
+    "tilelang.ascend.language.vmi": "tilelang_npu.language.vmi",
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
     "tilelang.carver.arch.driver": "tilelang_npu.compat.carver.driver",
     "tilelang.contrib.nvcc": "tilelang_npu.compat.nvcc",
@@ -41,7 +43,7 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
                              "CUDA": f"{_CARVER}.arch"},
     "tilelang.carver.roller": {"NoRasterization": f"{_CARVER}.templates"},
     "tilelang.carver.roller.rasterization": {"NoRasterization": f"{_CARVER}.templates"},
-    "tilelang.backend": {}, "tilelang.contrib": {}, "tilelang.cuda": {}, "tilelang.tileop": {},
+    "tilelang.ascend": {}, "tilelang.backend": {}, "tilelang.contrib": {}, "tilelang.cuda": {}, "tilelang.tileop": {},
     "tilelang.cuda.intrinsics": {"make_mma_swizzle_layout": "tilelang_npu.language.layouts"},
     "tilelang.backend.target": {"determine_target": _GPU},
     "tilelang.engine.callback": {"register_cuda_postproc_callback": _GPU},
@@ -73,6 +75,10 @@ define them."""
 _REFERENCES = dict.fromkeys(("flash_attn", "flash_attn_interface"), "tilelang_npu.compat.flash_attn")
 """Packages with which GPU scripts compare their results, and the modules that replace them if they are not installed, while
 ``TILELANG_NPU_GPU`` is set."""
+
+
+_CARDS = {"shmem": "tilelang_npu.compat.shmem"}
+"""The vendor's packages for several cards, and the modules that replace them. An installed one needs real cards."""
 
 
 def _target(name: str) -> str:
@@ -134,7 +140,7 @@ class _Absent:
 
 
 class _AliasFinder(MetaPathFinder):
-    """Finds ``tilelang`` and its submodules; other names are left to the finders after it."""
+    """Finds ``tilelang`` and its submodules, ``tvm`` and ``shmem``; other names are left to the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -142,6 +148,8 @@ class _AliasFinder(MetaPathFinder):
         if fullname in _REFERENCES:
             wanted = environment.GPU.is_on() and PathFinder.find_spec(fullname, path) is None
             return ModuleSpec(fullname, AliasLoader(_REFERENCES[fullname])) if wanted else None
+        if fullname in _CARDS:
+            return ModuleSpec(fullname, AliasLoader(_CARDS[fullname]))
         if fullname.startswith("tvm."):
             return ModuleSpec(fullname, _TvmPart(), is_package=True)
         if fullname not in (_ALIAS, "tvm") and not fullname.startswith(_ALIAS + "."):
@@ -191,7 +199,7 @@ def gathers(name: str) -> bool:
 
 def _forget() -> None:
     ours = sys.modules.get("tilelang_npu.compat.flash_attn")
-    for name in [name for name, module in sys.modules.items() if name.partition(".")[0] in (_ALIAS, "tvm")
+    for name in [name for name, module in sys.modules.items() if name.partition(".")[0] in (_ALIAS, "tvm", *_CARDS)
                  or (name in _REFERENCES and module is ours)]:
         del sys.modules[name]
 

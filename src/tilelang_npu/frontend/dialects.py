@@ -20,7 +20,7 @@ from tilelang_npu import language, ops
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
-from tilelang_npu.source_dialects import TracedDialect
+from tilelang_npu.source_dialects import RequestedDialect, TracedDialect
 from tilelang_npu.traced import source
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
@@ -66,6 +66,29 @@ def detect(node: ast.FunctionDef, function: FunctionType | None = None,
     if named & (_NPUIR | destination_last) or any(name.startswith("npuir_") for name in named):
         return "npuir"
     return "ascendc"
+
+
+_VECTOR_FUNCTIONS = frozenset({"SimdVF", "SimtVF"})
+
+
+def dialect_of_kernel(requested: RequestedDialect, node: ast.FunctionDef, function: FunctionType | None = None,
+                      bound: Mapping[str, object] | None = None) -> TracedDialect:
+    """Returns the dialect by which a kernel is traced.
+
+    ``target="pto"`` requests ascendc. But the kernels of ``tilelang.ascend`` for Ascend 950, which have the same target, are
+    written without ``is_npu`` and without waits: with a vector function, such a kernel has the dialect that its launch implies.
+
+    Args:
+        requested: the dialect that the target names, or ``auto``.
+        node, function, bound: as for :func:`detect`.
+    """
+    if requested == "auto":
+        return detect(node, function, bound)
+    if requested != "ascendc":
+        return "npuir"
+    named = {part.attr if isinstance(part, ast.Attribute) else part.id for part in ast.walk(node)
+             if isinstance(part, (ast.Attribute, ast.Name))}
+    return detect(node, function, bound) if named & _VECTOR_FUNCTIONS else "ascendc"
 
 
 @dataclass
@@ -229,4 +252,4 @@ def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
     return True
 
 
-__all__ = ["detect"]
+__all__ = ["detect", "dialect_of_kernel"]

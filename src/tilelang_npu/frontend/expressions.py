@@ -6,6 +6,7 @@ import ast
 import difflib
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith, memref, scf
@@ -27,6 +28,7 @@ from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.locations import span
+from tilelang_npu.traced.registers import RegisterVariable
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.source import Source
 from tilelang_npu.traced.symbols import Sym
@@ -111,6 +113,9 @@ class Expressions:
         scopes: the names that are visible in the function.
     """
 
+    callers: tuple[Location, ...] = ()
+    """In a macro, the positions of the calls that lead there, the call of the macro first."""
+
     def __init__(self, builder: Builder, source: Source, scopes: Scopes) -> None:
         self.builder = builder
         self.source = source
@@ -118,8 +123,9 @@ class Expressions:
         scopes.remark = builder.remark
 
     def where(self, node: ast.AST) -> Location:
-        """Returns the position of a syntax node in the author's file."""
-        return span(node, self.source.file, self.source.lines)
+        """Returns the position of a syntax node in the author's file, in a macro with the calls that lead there."""
+        place = span(node, self.source.file, self.source.lines)
+        return replace(place, callers=self.callers) if self.callers else place
 
     def evaluate(self, node: ast.AST) -> object:
         """Returns the value of an expression: a Python object or a traced value.
@@ -150,7 +156,9 @@ class Expressions:
         remark = self.scopes.hidden(node.id)
         if remark is not None:
             self.builder.remark(remark.at(self.where(node)))
-        return value.place if isinstance(value, Variable) else value
+        if isinstance(value, RegisterVariable) and value.shape:
+            return value
+        return value.place if isinstance(value, (Variable, RegisterVariable)) else value
 
     def _lambda(self, node: ast.Lambda) -> object:
         return _Lambda(self.where(node))

@@ -1,4 +1,4 @@
-"""Opens and closes the ``with`` blocks of a kernel: ``T.Kernel`` (a launch), ``T.Scope`` and ``T.rs``."""
+"""Opens and closes the ``with`` blocks of a kernel: ``T.Kernel`` (a launch), ``T.Scope``, ``T.rs`` and vector functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.vector_regions import close_region, require_registers
 from tilelang_npu.language import launch
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import bounds_of_index, extent
@@ -18,6 +19,7 @@ from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
+from tilelang_npu.traced.vector_region import VectorRegion
 
 
 def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
@@ -154,13 +156,34 @@ def _pipe(builder: Builder, frame: launch.rs, names: list[str] | None) -> Iterat
         builder.pipe = outer
 
 
+@contextmanager
+def _vector_function(builder: Builder, frame: launch.SimdVF | launch.SimtVF, names: list[str] | None
+                     ) -> Iterator[Sequence[object]]:
+    _no_names(names, frame.WHAT)
+    builder.require_kernel(frame.WHAT)
+    require_registers(builder, frame.WHAT)
+    if builder.in_parallel or builder.region is not None:
+        outer = "T.Parallel" if builder.in_parallel else builder.region.what if builder.region is not None else ""
+        raise TileError(f"{frame.WHAT} inside {outer} is not supported", code="T141", help="open it outside of that block")
+    location, region = builder.location, VectorRegion(frame.WHAT)
+    builder.region = region
+    try:
+        with builder.at(region.block):
+            yield ()
+    finally:
+        builder.region = None
+    builder.location = location
+    close_region(builder, region, frame.latency)
+
+
 def _no_names(names: list[str] | None, what: str) -> None:
     if names is not None:
         raise TileError(f"`with {what}` yields nothing to name", code="T150", help="drop the `as`")
 
 
 FRAMES: dict[type, Callable[..., AbstractContextManager[Sequence[object]]]] = {
-    launch.Kernel: _kernel, launch.Scope: _scope, launch.rs: _pipe,
+    launch.Kernel: _kernel, launch.Scope: _scope, launch.rs: _pipe, launch.SimdVF: _vector_function,
+    launch.SimtVF: _vector_function,
 }
 """For each class of ``with`` blocks of the language, the function that opens the block.
 

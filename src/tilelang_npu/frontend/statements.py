@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.author import follows_kernels
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Variable
 from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.registers import RegisterPlace, RegisterVariable
 from tilelang_npu.traced.scalars import Expr
 
 follows_kernels(__file__)
@@ -220,6 +221,10 @@ class Statements(Loops):
 
     def _assign_name(self, target: ast.Name, value: object, node: ast.stmt) -> None:
         binding = self.scopes.binding(target.id)
+        if binding is not None and isinstance(binding.value, RegisterVariable) and not binding.value.shape and not isinstance(
+                value, RegisterVariable):
+            binding.value.place.store(value)
+            return
         fresh = isinstance(value, Buffer) and value.unnamed
         if binding is not None and isinstance(binding.value, Variable) and not fresh:
             if isinstance(value, (Addressable, str, tuple, list, dict)) or value is None:
@@ -277,14 +282,20 @@ class Statements(Loops):
             loaded = value.load()
             loaded.origin = value
             return loaded
+        if isinstance(value, RegisterPlace):
+            return value.load()
         if isinstance(value, (tuple, list)) and type(value) in (tuple, list) and any(
                 isinstance(item, Element) for item in value):
             return type(value)(self._read(item) for item in value)
         return value
 
-    def _place(self, target: ast.Subscript) -> Element:
-        """The element that a subscript on the left side of an assignment names."""
+    def _place(self, target: ast.Subscript) -> Element | RegisterPlace:
+        """The element, or the register, that a subscript on the left side of an assignment names."""
         base = self.evaluate(target.value)
+        if isinstance(base, RegisterVariable):
+            register = self.evaluate(target)
+            assert isinstance(register, RegisterPlace)
+            return register
         if not isinstance(base, Addressable) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
             text = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
             raise TileError(f"assignment to an item of {text} is not supported in a kernel", code="T141",
@@ -484,6 +495,7 @@ class Statements(Loops):
         bound.apply_defaults()
         walker = Statements(self.builder, found, Scopes(macro.function, "macro", None if macro.hygienic else self.scopes))
         walker.depth, walker.is_macro = self.depth + 1, True
+        walker.callers = (replace(called, callers=()), *self.callers)
         written = assigned_references(macro.function)
         for parameter, value in bound.arguments.items():
             if parameter in written and not (isinstance(value, Element) and isinstance(value.buffer, Variable)):

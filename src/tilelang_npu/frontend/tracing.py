@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
@@ -15,7 +15,7 @@ from tilelang_npu.dialects.text import deserialise_module, serialise_module
 from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels
-from tilelang_npu.frontend.dialects import detect
+from tilelang_npu.frontend.dialects import dialect_of_kernel
 from tilelang_npu.frontend.parameters import Parameter, declared, shape_of, symbols_of
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
@@ -32,6 +32,9 @@ from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.locations import location_attribute, span
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
+
+if TYPE_CHECKING:
+    from tilelang_npu.target import Chip
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -127,7 +130,7 @@ class Traced:
 
 
 def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Mapping[str, int] | None = None,
-          vector_cores: int = 2) -> Traced:
+          vector_cores: int = 2, chip: Chip | None = None) -> Traced:
     """Traces a kernel: translates its Python source to a module of the tile dialect.
 
     Args:
@@ -136,6 +139,7 @@ def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Ma
             determines the dialect from the operations that the kernel uses.
         lengths: for some tensors, by parameter name, the size of the first axis to use instead of the declared one.
         vector_cores: the number of Vector cores for each Cube core of the chip.
+        chip: the chip, whose capabilities are checked; None accepts constructs of all chips.
 
     Raises:
         TileError: an error in the kernel, with the position in the author's file.
@@ -143,13 +147,12 @@ def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Ma
     if dialect not in get_args(RequestedDialect):
         raise TileError(f"unknown dialect {dialect!r}", code="T150", help="use npuir, ascendc, gpu or auto")
     found, names = function.definition or (source.find(function.function), {})
-    chosen: TracedDialect = (detect(found.node, function.function, names) if dialect == "auto" else
-                       "ascendc" if dialect == "ascendc" else "npuir")
+    chosen = dialect_of_kernel(dialect, found.node, function.function, names)
     location = span(found.node, found.file, found.lines)
     parameters = declared(function, found, lengths or {})
     symbols = symbols_of(parameters)
     entry = _entry(parameters, symbols)
-    builder = Builder(chosen, entry, location, vector_cores)
+    builder = Builder(chosen, entry, location, vector_cores, chip)
     builder.has_empty_tensor = any(
         isinstance(size, int) and size == 0 for parameter in parameters for size in parameter.shape or ())
     scopes = Scopes(function.function, "kernel")

@@ -641,6 +641,7 @@ def _alloc(space: str, shape: object, dtype: object, scope: str = "") -> HostBuf
 
 OPERATIONS.update({f"alloc_{name}": partial(_alloc, name.lower())
                    for name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local")})
+OPERATIONS["alloc_frag"] = OPERATIONS["alloc_fragment"]
 
 
 @tiles("alloc_global")

@@ -46,6 +46,7 @@ from tilelang_npu.interpreter.typed_scalars import (
     select,
     truth,
 )
+from tilelang_npu.interpreter.vector_lanes import LaneVariable
 from tilelang_npu.source_dialects import TracedDialect
 
 _BLAS = threadpoolctl.ThreadpoolController()
@@ -391,6 +392,10 @@ class RewrittenCalls:
             outer, core.scope = core.scope, opened.core
             yield core.executes(opened.core)
             core.scope = outer
+        elif kind in ("SimdVF", "SimtVF"):
+            core.in_vector_function = True
+            yield core.executes("vector")
+            core.in_vector_function = False
         else:
             core.pipes.append(opened.pipe) if kind == "rs" else core.conditions.append(bool(opened.condition))
             yield True
@@ -410,6 +415,8 @@ class RewrittenCalls:
             made = TypedScalar(found.value, found.kind, found.span)
             made.origin = value if isinstance(value, HostElement) else None
             return made
+        if isinstance(value, LaneVariable) and value.named and value.shape is None:
+            return value.load()
         if isinstance(value, (tuple, list)) and type(value) in (tuple, list) and any(
                 isinstance(part, (HostElement, ScalarVariable)) for part in value):
             return type(value)(RewrittenCalls.read(part) for part in value)
@@ -429,6 +436,9 @@ class RewrittenCalls:
         Raises:
             TileError: T141, a buffer is assigned to a ``T.alloc_var`` scalar.
         """
+        if isinstance(old, LaneVariable) and old.shape is None and not isinstance(value, LaneVariable):
+            old.store(value)
+            return old
         if isinstance(old, ScalarVariable) and old.named and not (isinstance(value, HostBuffer) and not value.named):
             if is_tile(value):
                 raise fail(f"{name} is a T.alloc_var scalar, but {value.describe()} is not a scalar",
@@ -437,6 +447,8 @@ class RewrittenCalls:
             return old
         found = RewrittenCalls.read(value)
         for place, part in enumerate(found if isinstance(found, (list, tuple)) else [found]):
+            if isinstance(part, LaneVariable):
+                part.named = True
             if isinstance(part, HostBuffer) and not part.named:
                 part.label, part.named = name if part is found else f"{name}_{place}", True
         return found

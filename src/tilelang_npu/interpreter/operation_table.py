@@ -13,7 +13,8 @@ from tilelang_npu.interpreter.typed_scalars import NeedsPoints
 P = ParamSpec("P")
 R = TypeVar("R")
 OPERATIONS: dict[str, Callable[..., object]] = {}
-_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync", "scratch")
+_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync", "scratch",
+            "peers", "vector_lanes")
 
 
 def operations() -> dict[str, Callable[..., object]]:

@@ -9,7 +9,7 @@ constructs are rewritten, because they have another meaning in the language than
 ``for i in LOOP: ...``                 ``for i in K.loop(LOOP): ...``
 ``for i in T.Parallel(n): ...``        ``for p in K.parallel(T.Parallel(n), True):`` around ``with p as i: ...``
 ``while TEST: ...``                    ``for w in K.endless():`` around ``if not TEST: break`` and ``...``
-``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; also ``T.Then``, ``T.Else``
+``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; also ``T.Then``, ``T.SimdVF``
 ``x = VALUE``, ``x += VALUE``          ``x = K.assign("x", locals().get("x"), VALUE)``: a ``T.alloc_var`` is written
 ``a if TEST else b``                   ``K.choose(TEST, lambda: a, lambda: b)``; also ``T.if_then_else``
 ``a and b``, ``not a``                 ``K.logical(False, lambda: a, lambda: b)``, ``K.negation(a)``
@@ -35,7 +35,7 @@ N = TypeVar("N", bound=ast.AST)
 K = "__kernel__"
 """The name by which the rewritten source refers to the interpreter's functions (``RewrittenCalls``)."""
 _OUTER = "__kernel_with_its_closure__"
-_BRANCHES = ("Scope", "Then", "Else", "If", "rs")
+_BRANCHES = ("Scope", "Then", "Else", "If", "rs", "SimdVF", "SimtVF")
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 
 

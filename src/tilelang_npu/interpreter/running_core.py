@@ -76,6 +76,7 @@ class Core:
         loops: the enclosing loops, innermost last.
         allocated: the number of buffers that each allocating statement has allocated in this block.
         scale: the factor of the last ``T.set_deq_scale``; None if there was none.
+        in_vector_function: whether the body of a ``T.SimdVF`` or ``T.SimtVF`` is being executed.
     """
 
     def __init__(self, launch: SharedState, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
@@ -92,6 +93,7 @@ class Core:
         self.loops: list[RunningLoop] = []
         self.allocated: dict[object, int] = {}
         self.scale: float | None = None
+        self.in_vector_function = False
 
     @property
     def dialect(self) -> TracedDialect:

@@ -31,8 +31,8 @@ _LOADED: dict[ModuleType, tuple[str, ...]] = {
     elements: ("infinity",),
     functions: ("Macro", "PrimFunc", "macro", "prim_func"),
     launch: (
-        "Else", "If", "Kernel", "Parallel", "Persistent", "Pipelined", "Scope", "Then", "func_attr", "grid", "loop_break",
-        "parallel", "rs", "serial", "unroll", "vectorized"),
+        "Else", "If", "Kernel", "Parallel", "Persistent", "Pipelined", "Scope", "SimdVF", "SimtVF", "Then", "func_attr",
+        "grid", "loop_break", "parallel", "rs", "serial", "unroll", "vectorized"),
     layouts: ("Fragment", "Layout"),
     scalar: (
         "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
@@ -60,7 +60,7 @@ Serial = launch.serial
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("allocate", name) for name in (
-        "alloc_shared", "alloc_fragment", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
+        "alloc_shared", "alloc_fragment", "alloc_frag", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
         "alloc_local", "alloc_var", "alloc_global",
         "annotate_address", "annotate_layout", "reinterpretcast")},
     **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "gemm_v0_fixp", "npuir_dot", "mma", "GemmWarpPolicy")},
@@ -109,6 +109,8 @@ def _find(name: str) -> Any:  # a function, a class or a value
 
 def _look_up(name: str) -> Any:  # as _find gives
     found: Any
+    if name == "vmi":
+        return import_module(f"{__name__}.vmi")
     if name in _HOMES:
         home, attribute = _HOMES[name]
         module = import_module(f"{__name__}.{home}")
@@ -227,4 +229,4 @@ def __dir__() -> list[str]:
 
 
 __all__ = sorted({*(name for names in _LOADED.values() for name in names), *_HOMES, "Buffer", "FragmentBuffer", "LocalBuffer",
-                  "Serial", "SharedBuffer", "dtype", "tile"} - {name for name in _HOMES if "." in name})
+                  "Serial", "SharedBuffer", "dtype", "tile", "vmi"} - {name for name in _HOMES if "." in name})

@@ -4,10 +4,12 @@
 from builtins import bool as _bool
 from builtins import int as _int
 from collections.abc import Sequence
+from tilelang_npu.language import vmi as vmi
 from tilelang_npu.language.allocate import alloc_L0A as alloc_L0A
 from tilelang_npu.language.allocate import alloc_L0B as alloc_L0B
 from tilelang_npu.language.allocate import alloc_L0C as alloc_L0C
 from tilelang_npu.language.allocate import alloc_L1 as alloc_L1
+from tilelang_npu.language.allocate import alloc_frag as alloc_frag
 from tilelang_npu.language.allocate import alloc_fragment as alloc_fragment
 from tilelang_npu.language.allocate import alloc_local as alloc_local
 from tilelang_npu.language.allocate import alloc_shared as alloc_shared
@@ -62,6 +64,8 @@ from tilelang_npu.language.launch import Parallel as Parallel
 from tilelang_npu.language.launch import Persistent as Persistent
 from tilelang_npu.language.launch import Pipelined as Pipelined
 from tilelang_npu.language.launch import Scope as Scope
+from tilelang_npu.language.launch import SimdVF as SimdVF
+from tilelang_npu.language.launch import SimtVF as SimtVF
 from tilelang_npu.language.launch import Then as Then
 from tilelang_npu.language.launch import func_attr as func_attr
 from tilelang_npu.language.launch import grid as grid
@@ -1797,6 +1801,68 @@ def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` is bool or int8.
 
     Example: ``T.select(mask, a, b, out)``
+    """
+
+def shmem_get_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the tensor ``dst`` of this card.
+
+    Operands are as for ``T.shmem_put_nbi``; here ``src`` is on the symmetric heap.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_get_nbi(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_put_nbi``, with T430 for ``src``.
+    """
+
+def shmem_put_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of this card to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory and begin at the first element of each operand: a tensor, a slice, or an element
+    ``A[i, j]``. ``dst`` is on the symmetric heap (``import shmem``); on the other card, the elements are written to the same
+    place of the heap. The data pass through a buffer in UB that the compiler allocates. The call does not wait until the data
+    have arrived, and tells the other card nothing: see docs/pods.md.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_put_nbi(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            is negative; T201, an operand is not a tensor. While the kernel runs: T430, ``dst`` is not on the symmetric heap;
+            T431, there is no such card; T502, an access is outside of a tensor.
+    """
+
+def shmem_ub_get_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the buffer ``dst`` in UB.
+
+    The elements are consecutive in memory and begin at the first element of each operand. ``src`` is on the symmetric heap, as
+    for ``T.shmem_get_nbi``.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_ub_get_nbi(tile, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_ub_put_nbi``, with T430 for ``src``.
+    """
+
+def shmem_ub_put_nbi(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number = 0) -> None:
+    """Write ``nelems`` elements of the buffer ``ub`` in UB to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory. They begin at the first element of ``ub``, and in ``dst`` ``strelem`` elements after
+    its first one. ``dst`` is on the symmetric heap, as for ``T.shmem_put_nbi``. ``ub`` can be written again when pipe MTE3 has
+    finished the call.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.shmem_ub_put_nbi(tile, B, 1024, (rank + 1) % ranks, 2048)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            or ``strelem`` is negative; T201, ``ub`` is not in UB, or ``dst`` is not a tensor. While the kernel runs: as
+            ``T.shmem_put_nbi``.
     """
 
 def silu(A: Tile, B: Tile) -> None:
@@ -3790,49 +3856,50 @@ tile: _Tile
 __all__ = [
     "And", "Buffer", "Cast", "Else", "Fragment", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "Layout",
     "LocalBuffer", "Macro", "Not", "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Ref", "Scope", "Select",
-    "Serial", "SharedBuffer", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh", "add", "all_of",
-    "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_fragment", "alloc_global", "alloc_local", "alloc_reducer",
-    "alloc_shared", "alloc_ub", "alloc_var", "annotate_address", "annotate_compile_flags",
-    "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout", "annotate_min_blocks_per_sm",
-    "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers", "any_of", "arange", "asin",
-    "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add", "atomic_addx2", "atomic_addx4",
-    "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not", "bitwise_or", "bitwise_rshift",
-    "bitwise_xor", "block_barrier", "bool", "c2d_im2col", "cast", "ceil", "ceildiv", "clamp", "clamp_max", "clamp_min",
-    "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa", "copysign", "cos", "cosh",
-    "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave", "device_assert",
-    "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf", "exp", "exp10",
-    "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float", "float16", "float32",
-    "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather",
-    "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot",
-    "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4",
-    "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log",
-    "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min", "min_value", "mma",
-    "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add",
-    "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4",
-    "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or",
-    "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast", "npuir_clamp", "npuir_clear", "npuir_cmp",
-    "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax", "npuir_cumsum", "npuir_deinterleave", "npuir_div",
-    "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_floor",
-    "npuir_floordiv", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp",
-    "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod",
-    "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec",
-    "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl",
-    "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sort", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd",
-    "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh",
-    "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger", "pipe_barrier", "popcount", "pow", "prim_func", "print",
-    "printf", "ptx_commit_group", "ptx_wait_group", "reciprocal", "reduce", "reduce_absmax", "reduce_abssum",
-    "reduce_all", "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min",
-    "reduce_prod", "reduce_sum", "reduce_with_index", "reducer_init", "reducer_update", "reinterpret",
-    "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale",
-    "set_flag", "set_max_nreg", "shift_left", "shift_right", "short", "sigmoid", "silu", "sin", "sinh", "sqrt",
-    "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
+    "Serial", "SharedBuffer", "SimdVF", "SimtVF", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh",
+    "add", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment", "alloc_global",
+    "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
+    "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout",
+    "annotate_min_blocks_per_sm", "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers",
+    "any_of", "arange", "asin", "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add",
+    "atomic_addx2", "atomic_addx4", "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not",
+    "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool", "c2d_im2col", "cast", "ceil", "ceildiv",
+    "clamp", "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa",
+    "copysign", "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave",
+    "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf",
+    "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float",
+    "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod",
+    "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings", "grid",
+    "half", "hypot", "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16",
+    "int32", "int4", "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln",
+    "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min",
+    "min_value", "mma", "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs",
+    "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2",
+    "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift", "npuir_bitwise_not",
+    "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast", "npuir_clamp",
+    "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax", "npuir_cumsum",
+    "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill",
+    "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf",
+    "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2",
+    "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad",
+    "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape",
+    "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sort", "npuir_sqrt",
+    "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos",
+    "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
+    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
+    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
+    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
+    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
+    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
+    "shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh",
+    "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
     "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose",
     "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs",
     "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
     "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
     "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2",
     "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf",
-    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
+    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
     "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid",
     "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag",
     "warpgroup_fence_operand",

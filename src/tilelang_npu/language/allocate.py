@@ -63,6 +63,19 @@ def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragm
     return allocate_buffer("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
 
 
+def alloc_frag(shape: Extents, dtype: ElementType, scope: str = "local.fragment") -> Buffer:
+    """Allocate a fragment of a vector function (``T.SimdVF``): another name of ``T.alloc_fragment``.
+
+    Operations on tiles keep their operands in UB, fragments included.
+
+    Example: ``T.alloc_frag((64,), "float32")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
+    """
+    return allocate_buffer("T.alloc_frag", shape, dtype, _space("T.alloc_frag", scope, _FRAGMENT))
+
+
 def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in UB, the memory of a Vector core.
 

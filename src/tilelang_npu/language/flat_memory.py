@@ -16,7 +16,7 @@ from tilelang_npu.traced.buffers import Addressable, Buffer, Region
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
 
-__all__ = ["flattened", "leading", "over_the_row"]
+__all__ = ["elements_from", "flattened", "leading", "over_the_row"]
 
 
 def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -> Addressable:
@@ -31,8 +31,34 @@ def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -
     Raises:
         TileError: T111, the elements are not inside the buffer; T201, the buffer is not in UB.
     """
-    total = _total(what, memory)
-    start = _start(builder, memory)
+    require_vector_memory(what, "an operand", memory)
+    return elements_from(builder, what, memory, count)
+
+
+def elements_from(builder: Builder, what: str, memory: Addressable, count: Extent, after: Extent = 0) -> Addressable:
+    """Returns a one-dimensional view of ``count`` consecutive elements in the memory of a buffer in UB or of a tensor.
+
+    Args:
+        builder: the trace.
+        what: the name of the call, for messages.
+        memory: the buffer, tensor or slice.
+        count: the number of elements.
+        after: the number of elements between the first element of ``memory`` and that of the view.
+
+    Raises:
+        TileError: T111, the elements are not inside the buffer; T190, the memory is a tensor with gaps, or has several axes of
+            which one is known only at run time.
+    """
+    if memory.buffer.has_gaps and memory.buffer.ndim > 1:
+        raise TileError(f"{what}: the elements of {memory.describe()} are not consecutive in memory", code="T190",
+                        help="declare it with T.Tensor, or transfer one row at a time")
+    if memory.buffer.ndim > 1 and not all(isinstance(size, int) for size in memory.buffer.sizes):
+        raise TileError(f"{what}: {memory.buffer.describe()} has a size that is known only at run time", code="T190",
+                        help="declare it with one axis, or with constant sizes")
+    total = _total(memory)
+    start = extent(builder, _start(builder, memory) + after)
+    if memory.buffer.ndim == 1 and not isinstance(memory.buffer.sizes[0], int):
+        return Region(memory.buffer, (start,), (count,), (0,))
     if isinstance(start, int) and isinstance(count, int) and start + count > total:
         raise TileError(f"{what}: {count} elements from element {start} of {memory.buffer.describe()}, which has {total} "
                         "elements", code="T111", help="use fewer elements, or allocate a larger buffer")
@@ -106,7 +132,8 @@ def _within(builder: Builder, what: str, operands: Sequence[Addressable], count:
     short: list[str] = []
     for memory in operands:
         start = _start(builder, memory)
-        rest = extent(builder, _total(what, memory) - start)
+        require_vector_memory(what, "an operand", memory)
+        rest = extent(builder, _total(memory) - start)
         if (rest if isinstance(rest, int) else rest.bounds.low) >= count:
             continue
         short.append(f"{memory.buffer.describe()} {f'has {rest}' if isinstance(rest, int) else 'may have fewer'}")
@@ -120,8 +147,7 @@ def _within(builder: Builder, what: str, operands: Sequence[Addressable], count:
     return found
 
 
-def _total(what: str, memory: Addressable) -> int:
-    require_vector_memory(what, "an operand", memory)
+def _total(memory: Addressable) -> int:
     sizes = memory.buffer.sizes
     return math.prod(size for size in sizes if isinstance(size, int))
 

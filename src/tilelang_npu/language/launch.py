@@ -139,6 +139,62 @@ class Scope(Frame):
         self.core = self.CORES[name]
 
 
+class SimdVF(Frame):
+    """A vector function of Ascend 950, which computes on vector registers: ``with T.SimdVF():``.
+
+    The body loads registers from buffers in UB, computes on them with the operations of ``T.vmi``, and stores them. It may have
+    loops, branches and scalars. Instead it may consist of operations on tiles, which are then compiled as outside of it.
+
+    Example: ``T.SimdVF(lanes=64)``
+
+    Args:
+        lanes: the number of lanes of the registers into which TileLang divides ``T.Parallel``; it has no effect here.
+        latency: the number of cycles that the function takes, as measured; 0 lets the simulator compute it.
+
+    Raises:
+        TileError: T150, an argument is not a number; T190, the chip has no vector registers.
+    """
+
+    WHAT = "T.SimdVF"
+
+    def __init__(self, lanes: int = 64, latency: int = 0) -> None:
+        self.lanes = _count(self.WHAT, "lanes", lanes, 1)
+        self.latency = _count(self.WHAT, "latency", latency, 0)
+
+
+class SimtVF(Frame):
+    """A vector function of Ascend 950 whose body TileLang runs with threads: ``with T.SimtVF(threads=128):``.
+
+    Its operations on tiles and ``T.Parallel`` loops are compiled as outside of it. The index of a thread
+    (``T.get_thread_binding``) is not supported in it.
+
+    Example: ``T.SimtVF(threads=128)``
+
+    Args:
+        threads: the number of threads along each of at most three axes; it has no effect here.
+        latency: as for ``T.SimdVF``; it has no effect here.
+
+    Raises:
+        TileError: T150, an argument is not a number; T190, the chip has no vector registers.
+    """
+
+    WHAT = "T.SimtVF"
+
+    def __init__(self, threads: int | Sequence[int] = 128, latency: int = 0) -> None:
+        given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+        if not 1 <= len(given) <= 3:
+            raise TileError(f"T.SimtVF: threads={threads!r} has {len(given)} axes", code="T150", help="give 1 to 3 axes")
+        self.threads = tuple(_count(self.WHAT, "threads", count, 1) for count in given)
+        self.latency = _count(self.WHAT, "latency", latency, 0)
+
+
+def _count(what: str, name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise TileError(f"{what}: {name}={value!r} is not a number from {least} on", code="T150",
+                        help=f"give {name} an integer from {least} on")
+    return value
+
+
 class If(Frame):
     """A branch, the same as ``if``. The body of ``with T.If(condition):`` must consist of ``with T.Then():`` and at most one
     ``with T.Else():``.

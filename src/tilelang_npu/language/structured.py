@@ -20,7 +20,7 @@ from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language import movement
 from tilelang_npu.language.elementwise import apply
-from tilelang_npu.language.flat_memory import flattened
+from tilelang_npu.language.flat_memory import elements_from, flattened
 from tilelang_npu.language.operands import (
     as_memory,
     check_inside,
@@ -39,7 +39,7 @@ from tilelang_npu.language.operands import (
 )
 from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.table_functions import bound, from_table, function_of
-from tilelang_npu.ops import DType, Elementwise, MemoryMove, Refused, Shape, Structured
+from tilelang_npu.ops import DType, Elementwise, PeerMove, Refused, Shape, Structured
 from tilelang_npu.target import GM, name_of
 from tilelang_npu.traced.buffers import Addressable, Buffer, Operand, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
@@ -118,7 +118,7 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
         _require_memory(what, entry, "input", source)
         for target in outs:
             how = overlap(source, target)
-            if how == "partial" or (how == "same" and not entry.in_place):
+            if not isinstance(entry, PeerMove) and (how == "partial" or (how == "same" and not entry.in_place)):
                 raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
                                 notes=notes, help="write to another buffer")
     for place, target in enumerate(outs):
@@ -131,16 +131,12 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
 
 def _require_memory(what: str, entry: Structured, role: str, memory: Addressable) -> None:
     """Raises T201 where an operand is in another memory than UB, or than the end of the path that a move takes."""
-    if not isinstance(entry, MemoryMove):
-        require_vector_memory(what, role, memory)
-        return
-    row = entry.path_row
-    end = row.source if role == "input" else row.target
-    if end != GM:
+    if not entry.is_in_gm("inputs" if role == "input" else "outputs"):
         require_vector_memory(what, role, memory)
     elif memory.buffer.space != GM:
+        ends = [name_of(GM) if entry.is_in_gm("inputs") else "UB", name_of(GM) if entry.is_in_gm("outputs") else "UB"]
         raise TileError(f"{what}: {role} {memory.describe()} is in {name_of(memory.buffer.space)}, and {entry.name} moves data "
-                        f"from {name_of(row.source)} to {name_of(row.target)}", code="T201",
+                        f"from {ends[0]} to {ends[1]}", code="T201",
                         help="pass a tensor parameter of the kernel, or a slice of it")
 
 
@@ -903,6 +899,93 @@ def _print(obj: Operand, msg: str = "", hex: bool = False, *, what: str) -> None
         given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
     value = given.ssa(builder)
     builder.tile_op(tile.PrintOp(value, msg or "", hexadecimal=bool(hex)), what)
+
+
+# --- transfers between the cards of a pod ----------------------------------------------------------------------------------
+
+
+@_function("shmem_put_nbi")
+def _put(dst: Tile, src: Tile, nelems: Number, newPe: Number, *, what: str) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of this card to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory and begin at the first element of each operand: a tensor, a slice, or an element
+    ``A[i, j]``. ``dst`` is on the symmetric heap (``import shmem``); on the other card, the elements are written to the same
+    place of the heap. The data pass through a buffer in UB that the compiler allocates. The call does not wait until the data
+    have arrived, and tells the other card nothing: see docs/pods.md.
+
+    Example: ``NAME(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            is negative; T201, an operand is not a tensor. While the kernel runs: T430, ``dst`` is not on the symmetric heap;
+            T431, there is no such card; T502, an access is outside of a tensor.
+    """
+    _peer_move(what, "shmem_put_nbi", dst, src, nelems, newPe)
+
+
+@_function("shmem_get_nbi")
+def _get(dst: Tile, src: Tile, nelems: Number, newPe: Number, *, what: str) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the tensor ``dst`` of this card.
+
+    Operands are as for ``T.shmem_put_nbi``; here ``src`` is on the symmetric heap.
+
+    Example: ``NAME(B, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_put_nbi``, with T430 for ``src``.
+    """
+    _peer_move(what, "shmem_get_nbi", dst, src, nelems, newPe)
+
+
+@_function("shmem_ub_put_nbi")
+def _ub_put(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number = 0, *, what: str) -> None:
+    """Write ``nelems`` elements of the buffer ``ub`` in UB to the tensor ``dst`` of the card ``newPe``.
+
+    The elements are consecutive in memory. They begin at the first element of ``ub``, and in ``dst`` ``strelem`` elements after
+    its first one. ``dst`` is on the symmetric heap, as for ``T.shmem_put_nbi``. ``ub`` can be written again when pipe MTE3 has
+    finished the call.
+
+    Example: ``NAME(tile, B, 1024, (rank + 1) % ranks, 2048)``
+
+    Raises:
+        TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
+            or ``strelem`` is negative; T201, ``ub`` is not in UB, or ``dst`` is not a tensor. While the kernel runs: as
+            ``T.shmem_put_nbi``.
+    """
+    _peer_move(what, "shmem_ub_put_nbi", dst, ub, nelems, newPe, strelem)
+
+
+@_function("shmem_ub_get_nbi")
+def _ub_get(dst: Tile, src: Tile, nelems: Number, newPe: Number, *, what: str) -> None:
+    """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the buffer ``dst`` in UB.
+
+    The elements are consecutive in memory and begin at the first element of each operand. ``src`` is on the symmetric heap, as
+    for ``T.shmem_get_nbi``.
+
+    Example: ``NAME(tile, A, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_ub_put_nbi``, with T430 for ``src``.
+    """
+    _peer_move(what, "shmem_ub_get_nbi", dst, src, nelems, newPe)
+
+
+def _peer_move(what: str, name: str, target: object, source: object, count: object, rank: object, start: object = 0) -> None:
+    """Emits a transfer of ``count`` consecutive elements, which begin ``start`` elements after the first one of ``target``."""
+    builder = Builder.running(what)
+    builder.require_kernel(what)
+    length, first = extent(builder, count), extent(builder, start)
+    for role, given in (("the number of elements", length), ("strelem", first)):
+        if isinstance(given, int) and given < 0:
+            raise TileError(f"{what}: {role} is {given}", code="T145", help="pass an integer that is not negative")
+    ends = as_memory(what, "the destination", target), as_memory(what, "the source", source)
+    entry = ops.operation(name)
+    assert isinstance(entry, Structured)
+    for role, memory in zip(("the destination", "input"), ends, strict=True):
+        _require_memory(what, entry, role, memory)
+    if not (isinstance(length, int) and length == 0):
+        lines = [elements_from(builder, what, memory, length, after) for memory, after in zip(ends, (first, 0), strict=True)]
+        call(what, name, lines[:1], [lines[1], _index(builder, what, "the rank", rank)])
 
 
 # --- operations whose functions are made from their entries ---------------------------------------------------------------

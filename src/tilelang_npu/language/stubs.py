@@ -47,7 +47,7 @@ _NUMBERS = re.compile(r"(?:(?<=[:|,] )|(?<=\[))(bool|float|int)\b")
 _RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
 """Results that differ from the annotation: in the kernel, a tensor that a call allocates is a buffer."""
 BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
-_OWN = {"Buffer", "StridedTensor", "Tensor", "dtype", "prim_func", "tile", *BUFFERS, *TOKENS}
+_OWN = {"Buffer", "StridedTensor", "Tensor", "dtype", "prim_func", "tile", "vmi", *BUFFERS, *TOKENS}
 """Names that are neither imported unchanged nor entries of the op table."""
 
 _HEADER = '''\
@@ -132,6 +132,7 @@ def _imports(body: str) -> str:
     lines = [f"from {module} import {name}" for name, module in used.items() if name != "Buffer"]
     lines.append("from tilelang_npu.traced.buffers import Buffer as Buffer")
     lines.append("from tilelang_npu.language.elements import ScalarType")
+    lines.append("from tilelang_npu.language import vmi as vmi")
     lines += [f"from builtins import {name} as _{name}" for name in ("bool", "float", "int") if f"_{name}" in body]
     written = _written()
     for name in dir(language):

@@ -55,8 +55,8 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
     return "\n\n".join((entry.doc, textwrap.fill(" ".join(lines), 100), _types(entry, others), example))
 
 
-def bound(what: str, signature: inspect.Signature, arguments: Sequence[object], keywords: Mapping[str, object]
-          ) -> dict[str, Any]:
+def bound(what: str, signature: inspect.Signature, arguments: Sequence[object], keywords: Mapping[str, object],
+          destination: str = "") -> dict[str, Any]:
     """Returns the arguments of a call by the names of their parameters, with defaults for omitted arguments.
 
     Args:
@@ -64,6 +64,7 @@ def bound(what: str, signature: inspect.Signature, arguments: Sequence[object], 
         signature: the signature of the called function.
         arguments: the positional arguments.
         keywords: the named arguments. ``src`` is accepted for ``src0`` in a function of one input.
+        destination: the parameter that the operation writes, which an error names.
 
     Raises:
         TileError: T145, the arguments do not fit the signature.
@@ -74,7 +75,8 @@ def bound(what: str, signature: inspect.Signature, arguments: Sequence[object], 
     try:
         found = signature.bind(*arguments, **given)
     except TypeError as wrong:
-        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}") from None
+        written = f"; {destination} is the destination" if destination else ""
+        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}{written}") from None
     found.apply_defaults()
     return found.arguments
 

@@ -8,7 +8,6 @@ from typing import NoReturn
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.traced.author import user_location
 
-_SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
 _POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
 _COPIES = "T.copy moves tiles; T.set_flag and T.wait_flag order it, or TL_ASCEND_AUTO_SYNC does"
 _PRODUCTS = "T.gemm(a, b, c) multiplies tiles on the Cube core, with a and b in T.alloc_shared and c in T.alloc_fragment"
@@ -16,7 +15,6 @@ _THREADS = "a core has no threads: T.Parallel loops over all elements"
 _BLOCKS = "name the blocks where the launch opens: with T.Kernel(m, n) as (bx, by)"
 
 _INSTEAD: dict[str, str] = {
-    **dict.fromkeys(("shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi"), _SEND),
     **dict.fromkeys(("handle", "ptr", "make_tensor", "match_buffer"), _POINTER),
     **dict.fromkeys((
         "create_list_of_mbarrier", "get_mbarrier", "create_tma_descriptor", "tma_load", "tma_store_arrive", "tma_store_wait",
@@ -53,6 +51,7 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("import_source", "CUDASourceCodeKernel"), "a kernel is written in T alone: there is no C++ to add to"),
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "use T.gemm_v0",
+    "simd": "T.vmi has the operations on vector registers, such as T.vmi.vload and T.vmi.vadd",
 }
 _EXTREME = "T.v{0}(a, b, out) of tiles, T.{0} of numbers; T.reduce_{0} along an axis"
 _ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); elements past the end need no mask"
@@ -110,8 +109,8 @@ def unknown(name: str, known: list[str]) -> UnknownName:
     import difflib
 
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
-    prefix = "T.tile." if name.startswith("tile.") else "T."
-    advice = "dir(T) lists the names that exist"
+    prefix = f"T.{name.removesuffix(last)}"
+    advice = "dir(T) lists the names that exist, with those of loaded plug-ins (--load FILE.py)"
     if last in ELSEWHERE:
         advice = ELSEWHERE[last]
     elif close:  # of equally similar names, the one with the longest common prefix: T.vadd for T.vad, not T.vpad

@@ -128,7 +128,7 @@ def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
 
     def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
-        values = bound(what, signature, arguments, keywords)
+        values = bound(what, signature, arguments, keywords, target_name)
         target, count, size = values[target_name], values.get("count"), values.get("size")
         if values.get("Tmp") is not None:
             _check_temporary(what, values["Tmp"], target)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Elementwise,
         MemoryMove,
         Operation,
+        PeerMove,
         Reduce,
         Refused,
         Shape,
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from tilelang_npu.ops.table import composites, elementwise, operation, operation_of_symbol, operations, rate_of
 
 __all__ = [
-    "Clause", "Composite", "DType", "Elementwise", "MemoryMove", "Operation", "Reduce", "Refused", "Shape", "Structured",
-    "composites", "computed_in", "dtype", "elementwise", "operation", "operation_of_symbol", "operations", "rate_of", "seen_as",
+    "Clause", "Composite", "DType", "Elementwise", "MemoryMove", "Operation", "PeerMove", "Reduce", "Refused", "Shape",
+    "Structured", "composites", "computed_in", "dtype", "elementwise", "operation", "operation_of_symbol", "operations",
+    "rate_of", "seen_as",
 ]
 
 # Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
-    **dict.fromkeys(("Clause", "Composite", "Elementwise", "MemoryMove", "Operation", "Reduce", "Refused", "Shape",
+    **dict.fromkeys(("Clause", "Composite", "Elementwise", "MemoryMove", "Operation", "PeerMove", "Reduce", "Refused", "Shape",
                      "Structured", "computed_in", "seen_as"), "spec"),
     **dict.fromkeys(("composites", "elementwise", "operation", "operation_of_symbol", "operations", "rate_of"), "table")})

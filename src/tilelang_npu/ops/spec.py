@@ -78,8 +78,9 @@ class Operation:
     def __post_init__(self) -> None:
         if self.rate is not None and not self.cost:
             object.__setattr__(self, "cost", self.name)
-        if not self.name or not self.hivm or not self.cost or not callable(self.meaning):
-            msg = f"op {self.name!r}: name, hivm, cost and meaning are required, and meaning must be callable"
+        given = {"name": self.name, "hivm": self.hivm, "cost": self.cost, "meaning": callable(self.meaning)}
+        if missing := [field for field, value in given.items() if not value]:
+            msg = f"op {self.name!r}: it has no {' and no '.join(missing)}"
             raise TypeError(msg)
 
     @property
@@ -334,6 +335,10 @@ class Structured(Operation):
             msg = f"op {self.name!r}: the scalars {', '.join(self.scalars)} are not the last inputs"
             raise TypeError(msg)
 
+    def is_in_gm(self, field: Literal["inputs", "outputs"]) -> bool:
+        """Whether the buffers among the inputs, or among the outputs, are in GM; the others are in UB."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryMove(Structured):
@@ -353,6 +358,11 @@ class MemoryMove(Structured):
             object.__setattr__(self, name, value)
         super().__post_init__()
 
+    def is_in_gm(self, field: Literal["inputs", "outputs"]) -> bool:
+        """Whether the path begins in GM, for the inputs, or ends there, for the outputs."""
+        row = self.path_row
+        return (row.source if field == "inputs" else row.target) == "gm"
+
     @property
     def path_row(self) -> Path:
         """The row of the operation's path in the table of the first chip that has the path.
@@ -369,6 +379,32 @@ class MemoryMove(Structured):
             msg = f"op {self.name!r}: {self.path!r} is not a path between GM and UB; these paths are {', '.join(known)}"
             raise TypeError(msg)
         return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerMove(MemoryMove):
+    """A one-sided transfer between this card and another card of its pod, along a path between GM and UB.
+
+    The buffer at the end of the path in GM is in the memory of the card that the scalar input ``pe`` names: at the address that
+    corresponds, on the symmetric heap, to the address of the operand (:mod:`tilelang_npu.symmetric_heap`). The operand itself
+    is not accessed, unless ``pe`` is this card.
+
+    Attributes:
+        between_tensors: whether both buffers are in GM. The pass ``expand-composites`` then replaces the operation by copies
+            and by the operation ``leg``.
+        leg: for an operation between tensors, the name of the entry that moves data between UB and the other card.
+    """
+
+    between_tensors: bool = False
+    leg: str = ""
+
+    @property
+    def peer(self) -> Literal["inputs", "outputs"]:
+        """Which of the operands is in the memory of the other card: that at the end of the path in GM."""
+        return "inputs" if super().is_in_gm("inputs") else "outputs"
+
+    def is_in_gm(self, field: Literal["inputs", "outputs"]) -> bool:
+        return self.between_tensors or super().is_in_gm(field)
 
 
 BY_NAME: dict[str, Operation] = {}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @cache
 def _load() -> None:
-    from tilelang_npu.ops import composite, reductions, repeats, structured, vector  # noqa: F401  importing them declares the entries
+    from tilelang_npu.ops import composite, peers, reductions, repeats, structured, vector  # noqa: F401  importing them declares the entries
 
 
 def operations() -> Mapping[str, Operation]:

@@ -59,6 +59,10 @@ def register_op(entry: Any = Elementwise, /, **facts: object) -> Any:
     if isinstance(entry, Operation):
         _register(entry, str(calling_globals().get("__name__", "__main__")))
         return entry
+    if not (isinstance(entry, type) and issubclass(entry, Operation)):
+        raise TileError(f"register_op got {getattr(entry, '__name__', entry)!r} in place of an entry or a kind of entry",
+                        code="T821", help='write @register_op(...) with the fields of the entry, as in @register_op(dtypes='
+                        '("float16", "float32"), cost="exp")')
     kind: type[Operation] = entry
 
     def decorate(meaning: MeaningT) -> MeaningT:
@@ -89,6 +93,10 @@ def same_shapes(outputs: Sequence[Shape], inputs: Sequence[Shape], facts: Mappin
                 a is not None and b is not None and a != b for a, b in zip(shape.extents, first.extents, strict=True)):
             raise Refused("T111", f"the shapes of operands differ: {_text(shape)} and {_text(first)}",
                           "pass operands of one shape")
+
+
+_SAMPLE = (2, 3)
+"""The shape of the arrays with which the meaning of an elementwise operation is tried."""
 
 
 def _text(shape: Shape) -> str:
@@ -132,7 +140,7 @@ def _entry_of(kind: type[Operation], meaning: Callable[..., object], facts: Mapp
         return kind(**given)
     except (TypeError, ValueError) as wrong:
         raise TileError(f"the operation {name!r} is not complete: {wrong}".replace(f"op {name!r}: ", ""), code="T821",
-                        help="give the decorator the fields that ops/spec.py describes for this class of entry") from None
+                        help="give the decorator the fields that docs/plugins.md lists: 'The fields of an entry'") from None
 
 
 def _dtypes(names: Iterable[object], op: str) -> tuple[DType, ...]:
@@ -145,6 +153,18 @@ def _dtypes(names: Iterable[object], op: str) -> tuple[DType, ...]:
         raise TileError(f"the operation {op!r} names no element types", code="T821",
                         help='give the element types that it accepts, as in dtypes=("float16", "float32")')
     return found
+
+
+def _result_shape(entry: Elementwise) -> tuple[int, ...]:
+    """Returns the shape of the result of an elementwise operation for inputs of the shape ``_SAMPLE``; also ``_SAMPLE`` if its
+    meaning cannot compute on ones."""
+    kind = np.dtype(np.float32) if entry.dtypes[0].is_float else entry.dtypes[0].numpy
+    inputs = [np.ones(_SAMPLE, kind) for _ in range(entry.inputs)]
+    try:
+        with np.errstate(all="ignore"):
+            return np.shape(entry.meaning(*inputs))
+    except Exception:  # noqa: BLE001  a plug-in's function may raise anything; calls of kernels report it
+        return _SAMPLE
 
 
 def _check(entry: Operation) -> None:
@@ -176,6 +196,9 @@ def _check(entry: Operation) -> None:
         if entry.cost not in chip.vector:
             raise refuse(f"{chip.name} has no rate {entry.cost!r}",
                          f"give a VectorRate as cost, or one of {', '.join(chip.vector)}")
+    if isinstance(entry, Elementwise) and not isinstance(entry, Composite) and (shape := _result_shape(entry)) != _SAMPLE:
+        raise refuse(f"its meaning returns an array of shape {shape} for inputs of shape {_SAMPLE}",
+                     "return one element for each element of the inputs, or register a Structured operation")
     if isinstance(entry, Composite):
         for step in entry.expansion:
             if not isinstance(operations().get(step.op), Elementwise):

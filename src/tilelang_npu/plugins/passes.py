@@ -18,7 +18,7 @@ __all__ = ["register_pass"]
 PassT = TypeVar("PassT", bound=type[ModulePass])
 
 
-def register_pass(*, after: str = "", before: str = "") -> Callable[[PassT], PassT]:
+def register_pass(given: object = None, /, *, after: str = "", before: str = "") -> Callable[[PassT], PassT]:
     """Returns a decorator that registers the class of a pass. The pipeline that compiles kernels then runs the pass directly
     after or before a stage; ``tilelang-npu opt -p NAME`` runs the pass alone.
 
@@ -27,6 +27,8 @@ def register_pass(*, after: str = "", before: str = "") -> Callable[[PassT], Pas
     ``transforms/infra/pass_options.py``) gets that option's value; any other option has its default.
 
     Args:
+        given: nothing; what is passed here is refused with advice, such as a class below ``@register_pass`` without
+            parentheses.
         after: the stage after which the pass runs; ``tilelang-npu stages`` lists the stages.
         before: the stage before which the pass runs. Exactly one of ``after`` and ``before`` must be given.
 
@@ -35,7 +37,7 @@ def register_pass(*, after: str = "", before: str = "") -> Callable[[PassT], Pas
             has no default or has a type that cannot be written as text, or another plug-in has registered the name. T822, when
             the pipeline is next used: there is no such stage, or the pipeline has a pass of this name already.
     """
-    if bool(after) == bool(before):
+    if given is not None or bool(after) == bool(before):
         raise TileError("register_pass needs exactly one of after and before", code="T821",
                         help='name the stage next to which the pass runs: @register_pass(after="hoist-loads"), or before=...')
 

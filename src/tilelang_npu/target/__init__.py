@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Cube,
         Features,
         LaunchTimes,
+        Links,
         Memory,
         Move,
         Path,
@@ -54,6 +55,7 @@ __all__ = [
     "Cube",
     "Features",
     "LaunchTimes",
+    "Links",
     "MeasuredKernel",
     "Memory",
     "Move",
@@ -86,7 +88,7 @@ __all__ = [
 # Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
     **dict.fromkeys(("MeasuredKernel", "error_of", "measured_kernels"), "accuracy"),
-    **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "Features", "LaunchTimes", "Memory", "Move", "Path", "ScalarUnit", "Sync",
-                     "Traffic", "Unit", "VectorRate", "table"), "chip_data"),
+    **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "Features", "LaunchTimes", "Links", "Memory", "Move", "Path", "ScalarUnit",
+                     "Sync", "Traffic", "Unit", "VectorRate", "table"), "chip_data"),
     **dict.fromkeys(("BLOCK", "DEFAULT", "chip", "chips", "core_of", "families", "family_of", "features_of", "filled_from",
                      "is_fractal", "memories", "memory", "name_of", "pipes_of", "register", "unregister", "usual"), "known")})

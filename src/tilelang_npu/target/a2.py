@@ -13,6 +13,7 @@ AKL    Kirrito-k423/ascend-kernel-lab: copies of one and of several Vector cores
 VT     shane-kshongmo/vTriton: microbenchmarks on a 910B3
 AKG    documentation of akg's reductions in Triton, measured on a 910B4
 S9     CaiJichang212/CANN-S9-910B: operators on a 910B4-1
+HIXL   benchmarks of CANN's HIXL (A2 and A3, one server, blocks of 8 MB): writes to and reads from another card over HCCS
 CALC   arithmetic on measured figures of DOC, or of the source that is named; with the figures in the comment
 ====== ==========================================================================================================
 """
@@ -32,6 +33,7 @@ from tilelang_npu.target.chip_data import (
     GiB,
     KiB,
     LaunchTimes,
+    Links,
     Memory,
     MHz,
     MiB,
@@ -187,6 +189,15 @@ TRAFFIC = Traffic(
 # Dispatch: 8192 and 16384 blocks that do little take 307 and 605 us (VT).
 LAUNCH = LaunchTimes(kernel_us=1.8, mixed_us=0.3, vector_core_us=0.03, core_us=0.17, dispatch_us=0.039)
 
+# Eight cards in a full mesh of HCCS (CANN's shmem, Troubleshooting_FAQs; npu-smi topo), nominally 28 GB/s for each pair and
+# direction (392 GB/s of a card with seven others, both directions). Latency: not published for transfers by cores; Huawei named
+# 2 us for communication between servers of this generation (WAIC 2025).
+LINKS = Links(
+    write=19.4e9, read=25.7e9,                    # HIXL
+    write_all=7 * 19.4e9, read_all=7 * 25.7e9,    # CALC: each pair has its own link
+    latency=2e-6, cards=8,
+)
+
 CUBE = Cube(
     m=16,
     k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "i4": 64, "f32": 4, "hf32": 8}),  # DOC TPC
@@ -207,8 +218,9 @@ ASCEND_910B1 = Chip(
     name="Ascend910B1", family="A2", hivm_target="Ascend910B1",
     aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
     memory=MEMORY, banks=Banks(groups=16, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
-    scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH, features=FEATURES,
-    estimates=("paths.l1_gm_nz2nd", "sync.flag", "traffic.l2_write", "traffic.same_line", "vector.subs"),
+    scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH, links=LINKS, features=FEATURES,
+    estimates=("links.latency", "links.read_all", "links.write_all", "paths.l1_gm_nz2nd", "sync.flag", "traffic.l2_write",
+               "traffic.same_line", "vector.subs"),
 )
 ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
 ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI

@@ -6,9 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilelang_npu.target.a2 import ASCEND_910B1, TRAFFIC
-from tilelang_npu.target.chip_data import TB, GiB, MHz, MiB
+from tilelang_npu.target.chip_data import TB, GiB, Links, MHz, MiB
 
-ASCEND_910_9392 = replace(ASCEND_910B1, name="Ascend910_9392", hivm_target="Ascend910_9392", family="A3")
+# A super node of 384 packages, that is 768 dies, at switches: a die has 196 GB/s nominally (392 GB/s of a package:
+# CloudMatrix384), and shares them among all other dies. Latency: Huawei names 0.2 us (WAIC 2025); less than 1 us elsewhere.
+LINKS = Links(write=123.5e9, read=148.1e9, write_all=123.5e9, read_all=148.1e9,  # HIXL; to all: as to one
+              latency=0.2e-6, cards=768)
+
+ASCEND_910_9392 = replace(ASCEND_910B1, name="Ascend910_9392", hivm_target="Ascend910_9392", family="A3", links=LINKS)
 ASCEND_910_9391 = replace(ASCEND_910_9392, name="Ascend910_9391", hivm_target="Ascend910_9391", aliases=("910C",))
 ASCEND_910_9381 = replace(ASCEND_910_9392, name="Ascend910_9381", hivm_target="Ascend910_9381", clock=1800 * MHz)
 ASCEND_910_9382 = replace(ASCEND_910_9381, name="Ascend910_9382", hivm_target="Ascend910_9382")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tilelang_npu.target import a2
+from tilelang_npu.target import a2, a3
 from tilelang_npu.target.chip_data import (
     TB,
     Banks,
@@ -78,6 +78,10 @@ VECTOR = MappingProxyType({
     "cmax": VectorRate(slope16=1, slope32=1, fixed=60),
     "cmin": VectorRate(slope16=1, slope32=1, fixed=60),
     "gather": VectorRate(slope16=4, slope32=2, fixed=60),
+    # Instructions on registers, inside of a vector function. Assumed: one instruction per cycle and register of 256 bytes.
+    **dict.fromkeys(("vld", "vst", "vcmp", "vsel", "vintlv"), VectorRate(slope16=1, slope32=1, fixed=9)),
+    # A vector function: start 23, drain 12, load latency 9 (PTO); its instructions are assumed to be issued without gaps.
+    "vector_function": VectorRate(slope16=1, slope32=1, fixed=44),
 })
 
 CUBE = Cube(
@@ -100,8 +104,8 @@ ASCEND_910_95 = Chip(
     memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
     scalar=a2.SCALAR, sync=a2.SYNC,
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
-    launch=a2.LAUNCH, features=FEATURES,
-    estimates=("launch", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
+    launch=a2.LAUNCH, links=a3.LINKS, features=FEATURES,
+    estimates=("launch", "links", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
                "traffic.l2_write", "traffic.same_line", "vector"),
 )
 

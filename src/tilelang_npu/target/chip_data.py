@@ -25,6 +25,8 @@ OpenScope = Literal["shared", "fragment", "local"]
 """The scopes that a kernel's author can give to a buffer in place of a memory."""
 BufferSpace = Literal[Space, OpenScope]
 """The memory of a buffer; its scope while the compiler has not chosen a memory."""
+REPEAT_BYTES: Final = 256
+"""The bytes that one repeat of a vector instruction processes (docs/hardware.md#vector-instructions)."""
 GM: Final = "gm"
 """The name of HIVM's address space for global memory. All cores share global memory, so no chip has a ``Memory`` row for it."""
 Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
@@ -358,6 +360,31 @@ class LaunchTimes(_Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Links(_Table):
+    """The links between the cards of a pod, as one card sees them. All pairs of cards are connected alike.
+
+    In a mesh each pair has its own link, so a card reaches more bytes per second with all other cards than with one. Cards at a
+    switch share their own port among all transfers. Reads and writes do not slow each other down.
+
+    Attributes:
+        write: bytes per second that a card can write to one other card.
+        read: bytes per second that a card can read from one other card.
+        write_all: bytes per second that a card can write to all other cards together.
+        read_all: bytes per second that a card can read from all other cards together.
+        latency: seconds until the first byte of a transfer has arrived, in addition to the latency of the path between UB and
+            GM on this card. A read takes it twice: for the request, and for the data.
+        cards: the number of cards that are connected like this.
+    """
+
+    write: float
+    read: float
+    write_all: float
+    read_all: float
+    latency: float
+    cards: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Features(_Table):
     """The capabilities that only some families of chips have (docs/hardware.md#features). AscendNPU-IR's verifiers check them.
 
@@ -425,6 +452,7 @@ class Chip(_Table):
         sync: the limits and cycles of events, barriers and flags.
         traffic: the rates of HBM and L2.
         launch: the overheads of a launch.
+        links: the links to other cards.
         features: the capabilities that only some families have.
         estimates: the keys of figures that are not published for the chip, such as ``traffic.hbm_read``, or ``scalar`` for all
             of a table. They are estimated, or taken from another chip.
@@ -450,6 +478,7 @@ class Chip(_Table):
     sync: Sync
     traffic: Traffic
     launch: LaunchTimes
+    links: Links
     features: Features
     estimates: tuple[str, ...] = ()
     file: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -19,6 +20,10 @@ from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 
+if TYPE_CHECKING:
+    from tilelang_npu.target import Chip
+    from tilelang_npu.traced.vector_region import VectorRegion
+
 
 class Builder(Emitter):
     """An emitter that also tracks the launches, ``T.Scope`` blocks, loops and macros of the kernel that is traced.
@@ -28,6 +33,8 @@ class Builder(Emitter):
         core: the core of the innermost ``T.Scope``; None outside of one.
         pipe: the pipe of the innermost ``T.rs``; None outside of one.
         grids: for each launch, the block count along each axis, as a number or an expression that the host can evaluate.
+        region: the body of the vector function that is traced; None outside of one.
+        chip: the chip that the kernel is compiled for; None if it is not known.
         threads: the number of threads along each axis of a GPU's block in the current launch; empty if it is for an NPU.
         loops: the state of the jumps of each loop around the current statement, outermost loop first.
         walk: a function that inlines a macro; set by the module that walks the kernel's source.
@@ -39,9 +46,12 @@ class Builder(Emitter):
         scaled_at: the ``path`` of each conversion that has used such a factor.
     """
 
-    def __init__(self, dialect: TracedDialect, entry: Block, location: Location, vector_cores: int = 2) -> None:
+    def __init__(self, dialect: TracedDialect, entry: Block, location: Location, vector_cores: int = 2,
+                 chip: Chip | None = None) -> None:
         super().__init__(dialect, entry, location)
         self.vector_cores = vector_cores
+        self.chip = chip
+        self.region: VectorRegion | None = None
         self.core: CoreScope | None = None
         self.pipe: str | None = None
         self.grids: list[tuple[Dimension, ...]] = []

@@ -9,25 +9,34 @@ from typing import TYPE_CHECKING
 from tilelang_npu.errors import Location
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
+    from xdsl.dialects.builtin import LocationAttr
 
 
 @lru_cache(maxsize=4096)
-def _attribute(file: str, line: int, column: int) -> FileLineColLoc:
-    from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+def _attribute(file: str, line: int, column: int, callers: tuple[Location, ...]) -> LocationAttr:
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
 
-    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    own = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    if not callers:
+        return own
+    call, *outer = callers
+    return CallSiteLoc(own, _attribute(call.file, call.line, call.column, tuple(outer)))
 
 
 def location_attribute(location: Location) -> LocationAttr:
-    """Returns the MLIR location for a position: file, line and column, both counted from 1."""
-    return _attribute(location.file, location.line, location.column)
+    """Returns the MLIR location for a position: file, line and column, both counted from 1.
+
+    A position in a macro is the location ``callsite(MACRO at CALL)``.
+    """
+    return _attribute(location.file, location.line, location.column, location.callers)
 
 
 def place_of(attribute: LocationAttr) -> Location | None:
-    """Returns the position in an MLIR location; None if the location is not a file location."""
-    from xdsl.dialects.builtin import FileLineColLoc
+    """Returns the position in an MLIR location; None if the location is neither a file location nor a call of a macro there."""
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, LocationAttr
 
+    if isinstance(attribute, CallSiteLoc) and isinstance(attribute.callee, LocationAttr):
+        return place_of(attribute.callee)
     if not isinstance(attribute, FileLineColLoc):
         return None
     return Location(attribute.filename.data, attribute.line.data, attribute.column.data)

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p alloc-extra-buffers | filecheck %s
-// A row reduction of 256 floats needs half its elements as scratch; one of 64, a single repeat, needs none.
+// A row reduction of 256 floats needs scratch for half of its elements; one of 64 floats, a single repeat, needs none.
 // CHECK:      %[[T:.*]] = memref.alloc() {tile.scratch} : memref<1024xf32, #hivm.address_space<ub>>
 // CHECK-NEXT: hivm.hir.vreduce <sum> {{.*}} temp_buffer(%[[T]] : memref<1024xf32
 // CHECK-NEXT: hivm.hir.vreduce <sum>

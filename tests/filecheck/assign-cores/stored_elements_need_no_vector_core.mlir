@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores | filecheck %s
-// An element is stored to GM by the Vector core if the kernel has one; a product alone asks for none.
+// The Vector core stores an element to GM if the kernel has one; a kernel of products alone needs no Vector core for it.
 // CHECK-LABEL: @product
 // CHECK-SAME:  hivm.func_core_type = #hivm.func_core_type<AIC>
 // CHECK:       tile.copy %c to %X {hivm.tcore_type = #hivm.tcore_type<CUBE>}

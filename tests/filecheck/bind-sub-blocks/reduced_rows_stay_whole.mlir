@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks{mixed=false} | filecheck %s
-// The sum over the rows needs all of them; nothing is left to divide, and the first core does the work.
+// The sum over the rows needs all rows, so the tile is not divided, and the first core does the work.
 // CHECK:      tile.launch(%c1) sub_blocks 2 : i64 explicit {
 // CHECK:      arith.cmpi eq, %vid
 // CHECK-NEXT: scf.if

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p 'assign-cores,bind-sub-blocks{enabled=false mixed=false}' | filecheck %s
-// Switched off: the first of the two Vector cores has whole tiles and does everything.
+// Switched off: the first of the two Vector cores processes whole tiles, and the second is idle.
 // CHECK:      %[[FIRST:.*]] = arith.cmpi eq, %vid
 // CHECK-NEXT: scf.if %[[FIRST]]
 // CHECK:        tile.alloc "x" : memref<16x16xf32

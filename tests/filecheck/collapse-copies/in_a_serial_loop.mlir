@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p collapse-copies | filecheck %s
-// The copy lets the next load begin early.
+// The copy stays: it frees the first buffer, so that the next load can start early.
 // CHECK:      scf.for
 // CHECK-NEXT:   tile.copy %X to %x
 // CHECK-NEXT:   tile.copy %x to %y

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p collapse-copies | filecheck %s
-// The first buffer is read once more.
+// The first buffer is read again after the copy, so the copy stays.
 // CHECK:      tile.copy %x to %y
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index

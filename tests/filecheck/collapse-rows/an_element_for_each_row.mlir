@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p collapse-rows | filecheck %s
-// One instruction spreads the elements along the rows: of a line as of a column, and of a slot as of a buffer.
+// One instruction broadcasts elements along the rows: the elements may be in a row or a column, in a slot or a whole buffer.
 // CHECK-LABEL: @of_a_line
 // CHECK-NOT:   scf.for
 // CHECK:       %[[COLUMN:.*]] = tile.view %m {{.*}} to memref<16x1xf32, strided<[1, 1]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p collapse-rows | filecheck %s
-// An iteration that reads the row of the one before, or the element that one has written, comes behind it.
+// The loop stays if an iteration reads the row or an element that the previous iteration has written.
 // CHECK-LABEL: @the_row_before
 // CHECK:       scf.for
 // CHECK-LABEL: @the_column_in_the_rows

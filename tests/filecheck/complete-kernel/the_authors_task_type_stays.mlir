@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p complete-kernel | filecheck %s
-// The module answers the host's question itself.
+// The module already has the function that returns the task type to the host; it stays.
 // CHECK:      func.func @k_infer_task_type_function() -> i8
 // CHECK-NEXT:   arith.constant 20 : i8
 // CHECK-NOT:  func.func @k_infer_task_type_function

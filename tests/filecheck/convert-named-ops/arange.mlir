@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p convert-named-ops | filecheck %s
-// The offset of an arange is optional: it is not one of the strides.
+// The offset of an arange is optional, and is not counted among its strides.
 // CHECK-LABEL: func.func @k
 // CHECK:      hivm.hir.varange offset[%a] strides[%b, %c] outs(%y : memref<4x8xi32>)
 // CHECK-NEXT: hivm.hir.varange strides[%b, %c] outs(%y : memref<4x8xi32>)

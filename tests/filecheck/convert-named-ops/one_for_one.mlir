@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p convert-named-ops | filecheck %s
-// Elementwise ops, fills and conversions have one op of HIVM each; a reduction is combined with what is there.
+// Elementwise ops, fills and conversions become one HIVM op each; a reduction is combined with the previous contents of its
+// destination.
 // CHECK-LABEL: func.func @k
 // CHECK:      hivm.hir.vln ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>)
 // CHECK-NEXT: hivm.hir.vmin ins(%x, %y : memref<4x8xf32>, memref<4x8xf32>) outs(%y : memref<4x8xf32>)

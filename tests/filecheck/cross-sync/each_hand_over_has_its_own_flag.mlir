@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
-// As long as there are flags, no two hand-overs have one, though the second begins when the first is over.
+// As long as flags are free, each hand-over gets a separate one, even if the second starts after the first has ended.
 // CHECK:      sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = 0
 // CHECK:      sync_block_wait[<VECTOR>, <PIPE_FIX>, <PIPE_S>] flag = 0
 // CHECK:      sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = 1

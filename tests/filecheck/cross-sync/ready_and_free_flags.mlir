@@ -1,6 +1,7 @@
 // RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
-// A hand-over from Cube to Vector in a loop, two slots: ready behind the producer, free behind the consumer; two free tokens in
-// front of the loop, taken back behind it. The intra-core order of the loads makes no flag.
+// A hand-over from the Cube core to the Vector core in a loop with two slots: a ready flag after the producer, a free flag
+// after the consumer; two free flags are set before the loop and waited for after it. The order of the loads within a core
+// needs no flag.
 // CHECK-COUNT-2: hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE:[0-9]+]]
 // CHECK-NEXT:    scf.for
 // CHECK:           hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE]]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p drop-dead-stores | filecheck %s
-// The load overwrites what the clear wrote.
+// The load overwrites the clear, so the clear is dropped.
 // CHECK-NOT:  tile.fill
 // CHECK:      tile.copy %X to %x
 // CHECK-NEXT: tile.copy %x to %Y

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p drop-dead-stores | filecheck %s
-// Half of it stays to be read.
+// Half of the stored data is read later, so the store stays.
 // CHECK:      tile.copy %X to %x
 // CHECK:      tile.fill
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p drop-dead-stores | filecheck %s
-// Something reads it first.
+// The buffer is read before it is overwritten, so the store stays.
 // CHECK:      tile.fill
 // CHECK-NEXT: tile.copy %x to %Y
 // CHECK-NEXT: tile.copy %X to %x

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p drop-unread-scratch | filecheck %s
-// The kernel also stores the buffer, and the operation leaves its contents undefined.
+// The kernel also stores the buffer, which is undefined after the operation: the scratch operand stays.
 // CHECK:      tile.scratch %part
 func.func @k(%Y: memref<512xf32, #hivm.address_space<gm>>) {
   %tmp = tile.alloc "tmp" : memref<512xf32, #hivm.address_space<ub>>

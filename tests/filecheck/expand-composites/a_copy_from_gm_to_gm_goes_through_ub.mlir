@@ -1,6 +1,7 @@
 // RUN: tilelang-npu opt %s -p expand-composites | filecheck %s
 // RUN: tilelang-npu opt %s -p "expand-composites{by_hand=true}" | filecheck %s --check-prefix=HAND
-// No path leads from GM to GM: the tensor goes through a tile of at most 16384 bytes in UB, which has the source's type.
+// There is no path from GM to GM: the tensor is copied through a tile of at most 16384 bytes in UB, with the source's
+// element type.
 // CHECK:      %[[SMALL:.*]] = tile.alloc "S_to_T" : memref<8x6xf32, #hivm.address_space<ub>>
 // CHECK-NEXT: tile.copy %S to %[[SMALL]] pad %cst
 // CHECK-NEXT: tile.copy %[[SMALL]] to %T

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p expand-composites | filecheck %s
 // RUN: tilelang-npu opt %s -p "expand-composites{by_hand=true}" | filecheck %s --check-prefix=HAND
-// A tensor is filled by copies of a filled strip of 16384 bytes in UB; what fits one strip needs no loop.
+// A tensor is filled by copies of a filled strip of 16384 bytes in UB; a tensor that fits in one strip needs no loop.
 // CHECK:      %[[SMALL:.*]] = tile.alloc "Y_fill" : memref<8x6xf32, #hivm.address_space<ub>>
 // CHECK-NEXT: tile.fill %cst into %[[SMALL]]
 // CHECK-NEXT: %[[ALL:.*]] = tile.region %Y[0, 0] [8, 6]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p expand-multi-buffer | filecheck %s
-// Three slots: three casts in front of the loop, and a choice by the iteration modulo three at the head of its body.
+// Three slots: three casts before the loop, and a selection by the iteration modulo three at the start of its body.
 // CHECK:      %[[P0:.*]] = hivm.hir.pointer_cast(%p0) : memref<64xf32
 // CHECK-NEXT: %[[P1:.*]] = hivm.hir.pointer_cast(%p1) : memref<64xf32
 // CHECK-NEXT: %[[P2:.*]] = hivm.hir.pointer_cast(%p2) : memref<64xf32

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p expand-multi-buffer | filecheck %s
-// Where a number decides about an iteration, the slot goes by the loop around the branch.
+// In a branch, the slot is selected by the iteration of the loop that contains the branch.
 // CHECK:      %[[P0:.*]] = hivm.hir.pointer_cast(%p0) : memref<64xf32
 // CHECK-NEXT: %[[P1:.*]] = hivm.hir.pointer_cast(%p1) : memref<64xf32
 // CHECK-NEXT: scf.for %[[I:.*]] =

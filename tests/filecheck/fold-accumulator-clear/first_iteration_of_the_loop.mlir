@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p fold-accumulator-clear | filecheck %s
-// A clear in front of a loop that surely runs becomes init in its first iteration.
+// A clear before a loop with at least one iteration becomes the init flag of its first iteration.
 // CHECK-NOT:  tile.fill
 // CHECK:      scf.for %[[K:.*]] = %[[LOW:.*]] to
 // CHECK-NEXT: %[[FIRST:.*]] = arith.cmpi eq, %[[K]], %[[LOW]] : index

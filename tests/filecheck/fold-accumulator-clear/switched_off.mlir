@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p 'fold-accumulator-clear{enabled=false}' | filecheck %s
-// Switched off: a product of zeros in front of the loop, and the gemm in it as it was written.
+// Switched off: a product of zeros before the loop, and the gemm in the loop unchanged.
 // CHECK:      tile.gemm %zeros_left, %zeros_right into %c
 // CHECK:      scf.for
 // CHECK-NOT:  arith.cmpi

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p fuse-fixpipe | filecheck %s
-// A product that is copied for another element type alone: one copy, and nothing in between.
+// A product that is copied only for a conversion of the element type: one copy remains.
 // CHECK-NOT:  "out"
 // CHECK:      tile.gemm
 // CHECK-NEXT: tile.copy %c to %C round "rint"

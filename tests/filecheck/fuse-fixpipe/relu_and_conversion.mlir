@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p fuse-fixpipe | filecheck %s
-// The larger of the product and zero, then converted.
+// The maximum of the product and zero, then a conversion: both become one fixpipe.
 // CHECK-NOT:  "d"
 // CHECK:      tile.copy %c to %C relu round "rint"
 // CHECK-NEXT: return

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p hoist-loads | filecheck %s
-// Out of both loops, with the buffer that the inner one allocates and the place that it computes.
+// The load is hoisted out of both loops, with the allocation of its buffer and the computation of its offset.
 // CHECK:      tile.alloc "v"
 // CHECK:      tile.region %W[
 // CHECK-NEXT: tile.copy

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// The gemm's result is read by vector work: one allocation per memory and a workspace between them; both copies stand right
-// in front of the reader. The store to GM takes the new value from UB.
+// Vector work reads the gemm's result: one allocation in each memory and a workspace between them; both copies precede the
+// reader directly. The store to GM reads the new value in UB.
 // CHECK:      %[[L0C:.*]] = tile.alloc "c_l0c" : memref<32x32xf32, #hivm.address_space<cc>>
 // CHECK:      %[[UB:.*]] = tile.alloc "c_ub" : memref<32x32xf32, #hivm.address_space<ub>>
 // CHECK:      %[[GM:.*]] = tile.alloc "c_workspace" : memref<32x32xf32, #hivm.address_space<gm>>

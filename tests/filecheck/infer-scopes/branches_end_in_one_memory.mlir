@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// A branch changes a product in place: it is in UB behind the branch, and so it is brought there in front of it.
+// A branch changes a product in place, so it is in UB after the branch; the product is therefore copied to UB before the
+// branch.
 // CHECK-LABEL: func.func @changed
 // CHECK:      tile.gemm {{.*}} into %[[L0C:.*]] init
 // CHECK-NEXT: tile.copy %[[L0C]] to %[[GM:[a-z0-9_]+]]
@@ -20,7 +21,7 @@ func.func @changed(%init: i1, %other: i1, %C: memref<32x32xf32, #hivm.address_sp
   return
 }
 
-// One branch multiplies, the other one fills: the product is brought over at the end of its branch, to where both are.
+// One branch multiplies, the other one fills: the product is copied at the end of its branch to the memory of the fill.
 // CHECK-LABEL: func.func @made
 // CHECK:      scf.if
 // CHECK-NEXT:   tile.gemm {{.*}} into %[[L0C:.*]] init

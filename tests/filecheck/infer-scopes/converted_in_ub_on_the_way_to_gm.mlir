@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// fixpipe converts float32 to float16 on the way to GM, but not to int32: that product goes to UB through a workspace.
+// fixpipe converts float32 to float16 when it stores to GM, but not to int32: this product goes to UB through a workspace.
 // CHECK:      tile.gemm {{.*}} into %[[C:.*]] init
 // CHECK-NEXT: tile.copy %[[C]] to %H
 // CHECK-NEXT: tile.gemm {{.*}} into %[[L0C:.*]] init

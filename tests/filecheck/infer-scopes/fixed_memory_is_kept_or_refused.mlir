@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p infer-scopes --verify-diagnostics | filecheck %s
-// A buffer that the user put into UB cannot be an operand of a gemm.
+// A buffer that the user placed in UB cannot be an operand of a gemm.
 // CHECK: error[T201]: a [32, 16] float16 is in UB, but this use needs it in L1 (it is the left operand of a gemm)
 func.func @k(%init: i1) {
   %a = tile.alloc "a" : memref<32x16xf16, #hivm.address_space<ub>>

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// What a gemm reads is in L1, what it accumulates in is in L0C.
+// The operands of a gemm are in L1, and its accumulator is in L0C.
 // CHECK-DAG: tile.alloc "a" : memref<32x16xf16, #hivm.address_space<cbuf>>
 // CHECK-DAG: tile.alloc "b" : memref<16x32xf16, #hivm.address_space<cbuf>>
 // CHECK-DAG: tile.alloc "c" : memref<32x32xf32, #hivm.address_space<cc>>

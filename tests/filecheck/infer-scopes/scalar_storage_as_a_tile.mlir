@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// Scalar storage that an operation reduces is in UB, and so is all that is done to it; what is only filled stays scalar storage,
+// Scalar storage that an operation reduces is in UB, with all operations on it; storage that is only filled stays scalar,
 // and each of its elements is stored.
 // CHECK:      tile.alloc "a" : memref<8xf32, #hivm.address_space<ub>>
 // CHECK:      tile.alloc "s" : memref<1xf32, #hivm.address_space<ub>>

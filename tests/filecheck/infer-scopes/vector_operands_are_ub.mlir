@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// Operands of vector work are in UB, whatever the user called the allocation; so is a buffer that is only copied.
+// Operands of vector work are in UB, whichever allocation function the user called; so is a buffer that is only copied.
 // CHECK-DAG: tile.alloc "x" : memref<8x64xf32, #hivm.address_space<ub>>
 // CHECK-DAG: tile.alloc "y" : memref<8x64xf32, #hivm.address_space<ub>>
 // CHECK-DAG: tile.alloc "z" : memref<8x64xf32, #hivm.address_space<ub>>

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// The scalar unit waits for the second load, and issues what follows: the Vector unit needs no event for the first one. It does where
-// the scalar reads what was loaded before.
+// The scalar unit waits for the second load and issues all later instructions, so the Vector unit needs no event for the
+// first load. It needs one if the scalar unit reads data that was loaded earlier.
 // CHECK-LABEL: @behind
 // CHECK-NOT:     hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>
 // CHECK-LABEL: @before

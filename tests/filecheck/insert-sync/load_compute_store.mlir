@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// One event per hand-over, set behind the producer and waited for in front of the consumer; a barrier between dependent vector
-// operations; nothing else.
+// One event for each hand-over, set after the producer and waited for before the consumer; a barrier between dependent
+// vector operations; nothing else.
 // CHECK:      hivm.hir.load
 // CHECK-NEXT: hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
 // CHECK-NEXT: hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// Two loads on one in-order pipe: the event behind the second covers the first.
+// Two loads on one in-order pipe: the event after the second covers the first.
 // CHECK-COUNT-1: hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
 // CHECK-NOT:     set_flag[<PIPE_MTE2>
 func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>, %Y: memref<64xf32, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// Two slots: two tokens in front of the loop, one taken and given back per iteration in turn, both taken back behind it.
+// Two slots: two free events are set before the loop, each iteration waits for one and sets it again, alternately, and both
+// are waited for after the loop.
 // CHECK:      hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT: hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID1>]
 // CHECK-NEXT: scf.for

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// What is A and B is loaded when A is loaded first, and is free when it is loaded as B.
+// A tile is both A and B of a product: it is loaded before A is read, and it is free after B has been read.
 // CHECK:      hivm.hir.set_flag[<PIPE_MTE1>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT: scf.for
 // CHECK-NEXT:   hivm.hir.wait_flag[<PIPE_MTE1>, <PIPE_MTE2>, <EVENT_ID0>]

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// The answer of the Vector core comes behind the load that it waited for, hence so does the next product: the Cube needs no event for
-// its accumulator.
+// The answer of the Vector core follows the load that it waited for, hence so does the next product: the Cube core needs no
+// event for its accumulator.
 // CHECK-LABEL: @k_mix_aic
 // CHECK-NOT:   hivm.hir.set_flag[<PIPE_FIX>, <PIPE_M>
 // CHECK:       hivm.hir.mmadL1

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// The rows of a ring's slot that each iteration of the inner loop stores are its own: the barrier is for the ring's next round, in
-// front of that loop. Where the rows overlap it stands in it.
+// Each iteration of the inner loop stores separate rows of a ring's slot: the barrier for the reuse of the slot precedes the
+// inner loop. If rows overlap, the barrier is in the loop.
 // CHECK-LABEL: @apart
 // CHECK:         hivm.hir.pipe_barrier[<PIPE_MTE3>]
 // CHECK-NEXT:    scf.for

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// Each iteration of the inner loop fills a row of its own of the slot, and then loads it: no row waits for the one before, whichever slot it
-// is in.
+// Each iteration of the inner loop fills a separate row of the slot and then loads it: no row waits for the previous one,
+// whichever slot it is in.
 // CHECK:     scf.for
 // CHECK:       scf.for
 // CHECK-NOT:     <PIPE_MTE2>, <PIPE_V>

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// Each round stores the same rows, and an iteration takes the number of the one that stored its rows before: its wait for that is enough.
-// Between the rounds nothing waits.
+// Each round stores the same rows, and an iteration has the event id of the earlier iteration that stored its rows: its wait
+// for that one is enough. Nothing waits between the rounds.
 // CHECK:      scf.for %t
 // CHECK-NEXT:   scf.for %i
 // CHECK:          hivm.hir.wait_flag[<PIPE_MTE3>, <PIPE_V>, %turn2]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// Each iteration stores over some rows of the one before: the stores are ordered.
+// Each iteration overwrites some rows of the previous one: the stores are ordered.
 // CHECK:      hivm.hir.pipe_barrier[<PIPE_MTE3>]
 // CHECK-NEXT: hivm.hir.store
 func.func @k(%Y: memref<64x64xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {

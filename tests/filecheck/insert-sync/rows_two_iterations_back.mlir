@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// A stage that runs two iterations behind: where it runs, the bound of its row is none, and each iteration has rows of its own.
+// A stage runs two iterations later: when it runs, the bound on its row has no effect, and each iteration has separate rows.
 // CHECK-NOT: hivm.hir.pipe_barrier
 func.func @k(%Y: memref<64x64xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// What is loaded is wider than a column of the grid: the next iteration loads what this one stores.
+// The load is wider than a column of the grid: the next iteration loads data that this one stores.
 // CHECK:      scf.for
 // CHECK:        hivm.hir.wait_flag[<PIPE_MTE3>, <PIPE_MTE2>
 // CHECK-NEXT:   hivm.hir.load

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p legalise-types | filecheck %s
-// A shift has signed elements only: the same bytes are seen as such, and the clause says how they are read.
+// A shift has only signed elements: its operand is a signed view of the same bytes, and the attribute states whether they
+// are read as unsigned.
 // CHECK:      tile.view %x : memref<8xui16, #hivm.address_space<ub>> to memref<8xi16, #hivm.address_space<ub>>
 // CHECK:      tile.view %y : memref<8xui16, #hivm.address_space<ub>> to memref<8xi16, #hivm.address_space<ub>>
 // CHECK:      tile.elementwise "bitwise_rshift" ins(%{{.*}}, %n : memref<8xi16, #hivm.address_space<ub>>, i16)

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p lower-affine | filecheck %s
-// What is left of a division is not negative; bounds are the largest and the smallest of several; accesses are at sums.
+// A remainder is not negative; bounds are the maximum and the minimum of several; accesses have computed indices.
 // CHECK-LABEL: func.func @k
 // CHECK:      %[[FOUR:.*]] = arith.constant 4 : index
 // CHECK-NEXT: %[[REST:.*]] = arith.remsi %i, %[[FOUR]] : index

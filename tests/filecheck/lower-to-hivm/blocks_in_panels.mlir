@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// Panels of two rows of a grid of 4 columns and 5 rows: eight blocks are a panel, the last one has one row, and every other one
-// runs from right to left.
+// A grid of 4 columns and 5 rows in panels of two rows: a panel has eight blocks, the last panel has one row, and every
+// other panel runs from right to left.
 // CHECK:      %[[RAW:.*]] = hivm.hir.get_block_idx
 // CHECK-NEXT: %block = arith.index_cast
 // CHECK-NEXT: %[[PANEL:.*]] = arith.divui %block, %c8

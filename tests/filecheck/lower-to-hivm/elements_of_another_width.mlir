@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// A buffer whose bits are seen as elements of another width is allocated as bytes, without gaps between its rows; each type of
-// element has a view of these bytes. A part of such a view begins at its own byte.
+// A buffer that is also viewed with elements of another width is allocated as bytes, without gaps between its rows; each
+// element type has a view of these bytes. A slice of such a view starts at its byte offset.
 // CHECK: %[[BYTES:.*]] = memref.alloc() : memref<160xi8, #hivm.address_space<ub>>
 // CHECK: %[[HALVES:.*]] = memref.view %[[BYTES]][%c0][] : memref<160xi8, {{.*}}> to memref<8x10xf16, #hivm.address_space<ub>>
 // CHECK: %[[WORDS:.*]] = memref.view %[[BYTES]][%c0][] : memref<160xi8, {{.*}}> to memref<40xi32, #hivm.address_space<ub>>

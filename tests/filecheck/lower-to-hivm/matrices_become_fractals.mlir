@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// L1 and L0C hold zN fractals; what fractals hold beyond the matrix is cleared; the gemm gets the real sizes.
+// L1 and L0C hold zN fractals; the padding of fractals beyond the matrix is cleared; the gemm gets the real sizes.
 // CHECK-DAG:  memref.alloc() : memref<3x2x16x16xf16, #hivm.address_space<cbuf>>
 // CHECK-DAG:  memref.alloc() : memref<2x3x16x16xf16, #hivm.address_space<cbuf>>
 // CHECK-DAG:  memref.alloc() : memref<2x2x16x16xf32, #hivm.address_space<cc>>

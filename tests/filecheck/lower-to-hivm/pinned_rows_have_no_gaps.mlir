@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// The user fixed the address: the buffer has the bytes of its shape, and the address behind them is free for another one.
+// The user fixed the address: the buffer takes only the bytes of its shape, so the address after them is free for another
+// buffer.
 // CHECK: memref.alloc() {tile.address = 0 : i64} : memref<4x5xf32, #hivm.address_space<ub>>
 // CHECK-NOT: memref.subview
 func.func @k(%X: memref<4x5xf32, #hivm.address_space<gm>>) {

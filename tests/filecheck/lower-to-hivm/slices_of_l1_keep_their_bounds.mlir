@@ -1,6 +1,7 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// A slice that surely lies in its buffer is a reinterpret_cast; one that may leave it is cut axis by axis, so that its bounds are
-// in the program: by fractals, or where it begins at any row by rows. A size that only run time knows is the size of the memref.
+// A slice that is always within its buffer is a reinterpret_cast. A slice that may exceed it is taken axis by axis, so that
+// its bounds are in the program: by fractals, or by rows if it may start at any row. A run-time size is the size of the
+// memref.
 // CHECK:      %[[A:.*]] = memref.alloc() : memref<6x4x16x16xf16, #hivm.address_space<cbuf>>
 // CHECK:      memref.reinterpret_cast %[[A]] to offset: [%{{.*}}], sizes: [2, 4, 16, 16], strides: [1024, 256, 16, 1]
 // CHECK:      %[[START:.*]] = arith.divui %{{.*}}, %c16

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// 8 blocks of 16 rows in 120 rows: the last tile is clipped to what is there. The rows below are filled behind the load, so that
-// it waits for nothing of the Vector pipe.
+// 8 blocks of 16 rows in 120 rows: the last tile is clipped to the rows of the tensor. The rows after them are filled after
+// the load, so that the load does not wait for the Vector pipe.
 // CHECK:      %[[PART:.*]] = arith.cmpi slt, %[[ROWS:.*]], %c16 : index
 // CHECK-NEXT: %[[REST:.*]] = arith.subi %c16, %[[ROWS]] : index
 // CHECK-NEXT: memref.subview %X[%{{.*}}, 0] [%[[ROWS]], 64] [1, 1]

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// 8 blocks of 16 rows in 128 rows: bounds prove that every tile lies inside, so its size is constant and nothing is filled.
+// 8 blocks of 16 rows in 128 rows: bounds prove that every tile is within the tensor, so its size is constant and nothing is
+// filled.
 // CHECK-NOT: scf.if
 // CHECK:     memref.subview %X[%{{.*}}, 0] [16, 64] [1, 1]
 // CHECK:     hivm.hir.load

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// What vcast does not convert goes by way of a wider signed integer: its upper bits are cleared, or it is brought into the range.
-// uint8 comes by way of float16, which rounds to odd, so that the number is rounded once.
+// Conversions that vcast does not have use a wider signed integer, whose upper bits are cleared or whose value is clamped to
+// the range. uint8 is converted through float16, which rounds to odd, so that the number is rounded only once.
 // CHECK:      hivm.hir.bitcast %[[SHORT:.*]] : memref<4x32xui16, {{.*}} -> memref<4x32xi16
 // CHECK-NEXT: hivm.hir.vcast ins(%{{.*}} : memref<4x32xi16, {{.*}}) outs(%[[WIDE:.*]] : memref<4x32xi32, #hivm.address_space<ub>>)
 // CHECK:      hivm.hir.vshl ins(%[[WIDE]], %c16_i32 {{.*}} outs(%[[WIDE]]

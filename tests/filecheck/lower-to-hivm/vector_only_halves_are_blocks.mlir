@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// Vector work with a sub-block index runs on the Vector cores alone: two blocks per grid point.
+// Vector work with a sub-block index and no Cube work runs only on the Vector cores: two blocks per grid point.
 // CHECK: hacc.block_dim = 16 : i64
 // CHECK-SAME: func_core_type<AIV>
 // CHECK: %[[B:.*]] = arith.index_cast

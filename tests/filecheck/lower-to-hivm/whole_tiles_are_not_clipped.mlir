@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
-// As many tiles of 16 rows as there are whole ones in n: none needs to be clipped, in a loop that runs on for two iterations either,
-// whose loads stand in a branch. One tile more has a tail.
+// The number of tiles of 16 rows is n // 16: none needs to be clipped, also in a loop with two more iterations, whose loads
+// are in a branch. One more tile needs to be clipped.
 // CHECK-LABEL: @whole
 // CHECK-COUNT-2: memref.subview %A_1[%{{.*}}, 0] [16, 64] [1, 1]
 // CHECK-LABEL: @one_more

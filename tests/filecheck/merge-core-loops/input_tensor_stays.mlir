@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p merge-core-loops | filecheck %s
-// The tensor is the caller's, and each iteration has its own place in it: it holds values from the start, and the loops are read
-// as a sequence.
+// The tensor is the caller's, and each iteration accesses a separate part of it: it has values from the start, so the loops
+// stay in sequence.
 // CHECK-COUNT-2: scf.for
 func.func @k(%p: memref<4x32xf16, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index

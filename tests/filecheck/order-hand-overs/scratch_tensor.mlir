@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p order-hand-overs | filecheck %s
-// A scratch tensor is a channel too. Each core's own statements keep their order: the second load of the Cube core does not
-// overtake the one that waits.
+// A scratch tensor is a channel, too. The statements of each core stay in order: the second load of the Cube core does not
+// move before the one that waits.
 // CHECK:      scf.for
 // CHECK-NEXT:   tile.copy %h to %p
 // CHECK-NEXT:   tile.copy %p to %a

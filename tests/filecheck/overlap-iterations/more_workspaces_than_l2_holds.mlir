@@ -1,7 +1,7 @@
 // RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
-// 1024 blocks of which each passes three tiles of 16 KB: with four iterations under way they would take 224 MB, and L2 holds 192
-// MB. With three it is 176 MB, as if num_stages=3 had been asked for: what is loaded for an iteration has no more slots either.
-// The tensor is small.
+// 1024 blocks each pass three tiles of 16 KB: with four overlapped iterations these would take 224 MB, but L2 has 192 MB.
+// With three they take 176 MB, as with num_stages=3: the loads of an iteration have no more slots either. The tensor is
+// small.
 // CHECK:      tile.alloc "g" : memref<4x64x64xf32, #hivm.address_space<gm>>
 // CHECK:      scf.for
 // CHECK-DAG:    tile.alloc "w" slots 4 : i64

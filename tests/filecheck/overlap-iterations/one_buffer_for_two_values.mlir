@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
-// One tile for two things, of which neither half of the iteration needs the other's: both stages have it, and no ring.
+// One tile holds two independent values, one in each half of the iteration: both stages have a copy, and no ring is needed.
 // CHECK:      scf.for
 // CHECK:        %z = tile.alloc "z" : memref<16x16xf32, #hivm.address_space<ub>>
 // CHECK-NOT:    tile.region %z

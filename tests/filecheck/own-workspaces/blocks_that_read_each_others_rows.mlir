@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,own-workspaces | filecheck %s
-// What is read is the next block's row: it goes from block to block.
+// A block reads the next block's row, so data passes between blocks, and the tensor stays.
 // CHECK-NOT:  tile.alloc "w"
 // CHECK:      tile.region %w[%block, 0, 0]
 func.func @k(%A: memref<128x16xf32, #hivm.address_space<gm>>, %w: memref<4x16x16xf32, #hivm.address_space<gm>> {tile.scratch, tile.workspace}) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,pipeline-loops | filecheck %s
-// The author pipelined the outer loop, whose slots the buffers have.
+// The author pipelined the outer loop, which selects the slots of the buffers.
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK-NOT: num_stages = 2

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,pipeline-loops | filecheck %s
-// Two tiles fill UB, so that no second slot has room.
+// Two tiles fill UB, so no second slot fits.
 // CHECK: scf.for
 // CHECK-NOT: num_stages
 func.func @k(%X: memref<64x3072xf32, #hivm.address_space<gm>>, %Y: memref<64x3072xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,pipeline-loops | filecheck %s
-// No later iteration can load during the first.
+// The loop has one iteration, so no load can start earlier.
 // CHECK: scf.for
 // CHECK-NOT: num_stages
 func.func @k(%X: memref<64x256xf32, #hivm.address_space<gm>>, %Y: memref<64x256xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p 'assign-cores,pipeline-loops{enabled=false}' | filecheck %s
-// Not enabled, the pass changes nothing.
+// Without the option the pass changes nothing.
 // CHECK: scf.for
 // CHECK-NOT: num_stages
 func.func @k(%X: memref<64x256xf32, #hivm.address_space<gm>>, %Y: memref<64x256xf32, #hivm.address_space<gm>>) {

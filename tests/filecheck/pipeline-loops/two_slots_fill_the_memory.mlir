@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,pipeline-loops | filecheck %s
-// Two slots of the only tile fill UB: a plan of the memory shows that they fit.
+// Two slots of the only tile fill UB: the memory plan shows that they fit.
 // CHECK: scf.for
 // CHECK: tile.num_stages = 2 : i64}
 func.func @k(%X: memref<64x3072xf32, #hivm.address_space<gm>>, %Y: memref<64x3072xf32, #hivm.address_space<gm>>) {

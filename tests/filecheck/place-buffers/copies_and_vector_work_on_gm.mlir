@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p place-buffers | filecheck %s
-// Arguments are in GM, the rest in UB, views where their source is; copies become loads and stores, vector work on GM is staged.
+// Arguments are in GM, other buffers in UB, and views in the memory of their source; copies become loads and stores, and
+// vector work on GM is staged in UB.
 // CHECK-LABEL: func.func @k(%x: memref<64xf32, #hivm.address_space<gm>>, %y: memref<16xf32, #hivm.address_space<gm>>)
 // CHECK:      %u = memref.alloc() : memref<16xf32, #hivm.address_space<ub>>
 // CHECK-NEXT: %part = memref.subview %x[32] [16] [1] : memref<64xf32, #hivm.address_space<gm>> to memref<16xf32, strided<[1], offset: 32>, #hivm.address_space<gm>>

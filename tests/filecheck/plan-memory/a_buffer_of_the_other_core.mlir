@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p "plan-memory{chip=\"Ascend910_95\" synchronise=false}" | filecheck %s
-// A memory has one plan for both cores. The Vector core alone writes %there in L1, and the Cube core alone writes %result in UB; both lie
-// beside the buffers of the core whose memory it is, at any time.
+// A memory has one plan for both cores. The Vector core writes %there in L1, and the Cube core writes %result in UB; their
+// live ranges overlap those of all buffers of the core that owns the memory.
 // CHECK-LABEL: func.func @k_mix_aic
 // CHECK-DAG:     [[HERE:%.*]] = arith.constant 0 : i64
 // CHECK-DAG:     [[BESIDE:%.*]] = arith.constant 10240 : i64

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
-// The planner of AscendNPU-IR gives out all 196 608 bytes of UB.
+// The planner of AscendNPU-IR uses all 196 608 bytes of UB.
 // CHECK:      arith.constant 0 : i64
 // CHECK:      hivm.hir.pointer_cast(%{{.*}}) : memref<49152xf32, #hivm.address_space<ub>>
 func.func @k() {

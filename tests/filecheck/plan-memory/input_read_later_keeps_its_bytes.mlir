@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} --verify-diagnostics | filecheck %s
-// The input is read again after the operation: the result needs bytes of its own.
+// The input is read again after the operation, so the result needs separate bytes.
 // CHECK: error[T104]: the tile does not fit: UB needs 240 000 bytes
 func.func @k(%x: memref<30000xf32, #hivm.address_space<gm>>) {
   %a = memref.alloc() : memref<30000xf32, #hivm.address_space<ub>>

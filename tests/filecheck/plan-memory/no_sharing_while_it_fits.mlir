@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
-// All buffers fit one behind the other, so none shares bytes, at 32-byte steps.
+// All buffers fit one after the other, so none shares bytes; they are aligned to 32 bytes.
 // CHECK-DAG: %[[A:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[B:.*]] = arith.constant 32 : i64
 // CHECK-DAG: hivm.hir.pointer_cast(%[[A]]) : memref<3xf32

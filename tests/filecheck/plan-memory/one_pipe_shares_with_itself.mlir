@@ -1,6 +1,7 @@
 // RUN: tilelang-npu opt %s -p 'plan-memory{synchronise=true banks=false}' | filecheck %s
-// What the Vector pipe alone touches shares bytes in a loop, too: it has read when it writes. What it wrote last, as scratch, is
-// kept from its next write, in front of which no barrier stands: %t from %s, and round the loop %u from %p.
+// Buffers that only the Vector pipe accesses share bytes, also in a loop: the pipe has read before it writes. Bytes that it
+// wrote last as scratch are not reused by its next write, which no barrier precedes: %t does not share with %s, and around
+// the loop %u not with %p.
 // CHECK:     %x = hivm.hir.pointer_cast(%c0_i64)
 // CHECK:     %y = hivm.hir.pointer_cast(%c4096_i64)
 // CHECK:     %p = hivm.hir.pointer_cast(%c8192_i64)

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
-// Both together do not fit; the first ends in the operation that writes the second, element by element.
+// Together they do not fit; the live range of the first ends at the operation that writes the second, element by element.
 // CHECK:      %[[A:.*]] = arith.constant 0 : i64
 // CHECK:      hivm.hir.pointer_cast(%[[A]])
 // CHECK:      hivm.hir.pointer_cast(%[[A]])

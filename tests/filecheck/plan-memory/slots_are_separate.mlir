@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
-// Two slots, two addresses in one cast; the mark is gone.
+// Two slots become two addresses in one cast; the mark is removed.
 // CHECK-NOT: annotation.mark
 // CHECK:     hivm.hir.pointer_cast(%c0_i64, %c256_i64) : memref<64xf32
 func.func @k() {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-workspace | filecheck %s
-// Two slots of 1024 bytes in each block's part; the iteration chooses the slot.
+// Two slots of 1024 bytes in each block's part; the iteration selects the slot.
 // CHECK:      func.func @k_infer_workspace_shape_function() -> index
 // CHECK-NEXT:   arith.constant 2048 : index
 // CHECK:      %[[BASE:.*]] = arith.muli %{{.*}}, %c2048

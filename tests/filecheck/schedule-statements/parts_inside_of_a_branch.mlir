@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,schedule-statements | filecheck %s
-// A branch reads half of what goes from stage to stage: it is half of the slot, wherever that begins.
+// A branch reads half of a value that passes between the stages: it reads half of the slot, at any offset.
 // CHECK:      tile.alloc "x" : memref<2x64x64xf32
 // CHECK:      scf.for
 // CHECK:      scf.for

@@ -1,7 +1,7 @@
 // RUN: tilelang-npu opt %s -p separate-statements{in_turn=true} | filecheck %s
 // RUN: tilelang-npu opt %s -p separate-statements | filecheck %s --check-prefix OFF
-// A barrier between the two statements of the serial loop, and one before the first, which the next iteration repeats; none in the
-// loop whose buffer has two slots, and one between the loops.
+// A barrier is between the two statements of the serial loop, and one before the first statement, which the next iteration
+// repeats. The loop whose buffer has two slots has none, and one is between the loops.
 // CHECK:      scf.for
 // CHECK:        hivm.hir.pipe_barrier[<PIPE_ALL>]
 // CHECK-NEXT:   hivm.hir.vbrc

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p separate-statements{in_turn=true} | filecheck %s
-// The only statement of a serial loop waits for no other one.
+// The only statement of a serial loop needs no barrier.
 // CHECK-NOT:  pipe_barrier
 // CHECK:      scf.for
 // CHECK-NEXT:   hivm.hir.vbrc

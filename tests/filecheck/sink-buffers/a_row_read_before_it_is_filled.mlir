@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// Each iteration of the inner loop reads the tile in front of writing its row.
+// Each iteration of the inner loop reads the tile before it writes its row.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NEXT: scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// The inner loop begins with the second row: the first one is carried from iteration to iteration.
+// The inner loop starts with the second row: the first one is loop-carried.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NEXT: scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

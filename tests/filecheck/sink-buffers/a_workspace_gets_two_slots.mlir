@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// What passes between the cores in any loop gets two slots: the producer may be one iteration ahead.
+// A workspace between the cores gets two slots in any loop: the producer may be one iteration ahead.
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "w" slots 2
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// Where the author allocates makes no difference; what an iteration may find of the one before (%y) has one slot.
+// The position of the author's allocation makes no difference; a buffer that may be read with the previous iteration's value
+// (%y) has one slot.
 // CHECK:      scf.for
 // CHECK-NEXT:   tile.alloc "x" slots 2
 // CHECK-NEXT:   tile.alloc "y" : memref

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// The running sum is read before it is written: it is carried around the loop and stays outside, with one slot.
+// The running sum is read before it is written: it is loop-carried and stays outside, with one slot.
 // CHECK:      tile.alloc "sum" : memref
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "x" slots 2

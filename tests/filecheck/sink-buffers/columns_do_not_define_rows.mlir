@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// The inner loop writes the same row again and again: the offset is no loop variable.
+// The inner loop writes the same row in each iteration: its offset does not depend on the induction variable.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NEXT: scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// Both Vector cores together fill the workspace: it is a ring. A tile in UB is a core's own, of which half stays as it was.
+// Both Vector cores together fill the workspace, so it becomes a ring. A tile in UB belongs to one core, and half of it
+// keeps its old value.
 // CHECK:      tile.alloc "x" : memref
 // CHECK:      scf.for
 // CHECK:        tile.alloc "w" slots 2

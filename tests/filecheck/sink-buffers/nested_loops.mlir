@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// The tile is used in the inner loop only and defined first there: it moves through both.
+// The tile is used only in the inner loop, which defines it first: it moves into both loops.
 // CHECK:      scf.for
 // CHECK-NEXT: scf.for
 // CHECK-NEXT: tile.alloc "x"

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// The tile is defined anew by each iteration and crosses memories: it moves into the pipelined loop and gets two slots.
+// Each iteration defines the tile, which passes between memories: it moves into the pipelined loop and gets two slots.
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "x" slots 2
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) attributes {hacc.entry} {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// A row that a condition leaves out is carried.
+// A row whose write is skipped by a condition is loop-carried.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NEXT: scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>, %c: i1) {

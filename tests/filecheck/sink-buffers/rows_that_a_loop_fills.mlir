@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// An inner loop writes every row, one in each iteration: together they define the tile.
+// Each iteration of an inner loop writes one row: together they define the tile.
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "x" slots 2
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) attributes {hacc.entry} {

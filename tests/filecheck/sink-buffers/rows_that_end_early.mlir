@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
-// Four of eight rows are filled: the others are carried.
+// Four of eight rows are filled: the others are loop-carried.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NEXT: scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p 'sink-buffers{enabled=false}' | filecheck %s
-// Switched off: the buffer stays where the author placed it.
+// Switched off: the buffer stays where the author allocated it.
 // CHECK:      tile.alloc "x" : memref
 // CHECK:      scf.for
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// Both loops are pipelined; the one that loads the tile anew in each of its iterations takes slots of it in turn.
+// Both loops are pipelined; the inner one, which loads the tile in each iteration, selects its slots.
 // CHECK:      scf.for
 // CHECK-NOT:    tile.alloc
 // CHECK:        scf.for

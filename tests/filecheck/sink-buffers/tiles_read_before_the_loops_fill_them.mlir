@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// The inner loop writes two rows of %x in each iteration and reads all eight: those further down are of the iteration before. Of
-// %y it reads what it wrote.
+// The inner loop writes two rows of %x in each iteration and reads all eight: the later rows have the values of the previous
+// iteration. Of %y it reads only rows that it wrote.
 // CHECK:     tile.alloc "x" :
 // CHECK:     scf.for
 // CHECK:     tile.alloc "y" slots 2

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p sink-buffers{reuse=false} | filecheck %s
-// Memory planning is off, and nothing of the author may share bytes: two tiles would take twice as many as the author asked for.
+// Memory planning is off, so buffers cannot share bytes: two tiles would take twice the bytes that the author allocated.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NOT:  tile.alloc
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>, %Z: memref<4x64xf32, #hivm.address_space<gm>>) {

@@ -1,7 +1,8 @@
 // RUN: tilelang-npu opt %s -p assign-cores,split-conversions | filecheck %s
 // RUN: tilelang-npu opt %s -p "assign-cores,split-conversions{enabled=false}" | filecheck %s --check-prefix SAME
 // RUN: tilelang-npu opt %s -p "assign-cores,split-conversions{synchronise=false}" | filecheck %s --check-prefix SAME
-// Two slots of x and y do not fit in UB. The tiles that MTE2 fills and MTE3 reads have the element type of the tensors; the round mode stays with the conversion.
+// Two slots of x and y do not fit in UB. The tiles that MTE2 fills and MTE3 reads have the element type of the tensors; the
+// round mode stays with the conversion.
 // CHECK:      %x = tile.alloc "x" : memref<8x2752xbf16
 // CHECK-NEXT: %x_1 = tile.alloc "x" : memref<8x2752xf32
 // CHECK:      %y = tile.alloc "y" : memref<8x2752xbf16

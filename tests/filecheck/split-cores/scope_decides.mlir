@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
-// What does not say its core itself goes to the one that T.Scope noted, and the note goes.
+// An operation of either core goes to the core that T.Scope recorded, and the record is removed.
 // CHECK-LABEL: func.func @k_mix_aic
 // CHECK:         hivm.hir.pipe_barrier[<PIPE_ALL>]
 // CHECK-NOT:     hivm.hir.pipe_barrier

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
-// The Vector core alone can set the variable, from an element in UB: on the Cube core neither the store nor what it would steer
-// is left, and a branch that yields such an element is gone as a whole.
+// Only the Vector core can set the variable, from an element in UB: the Cube core has neither the store nor the branches
+// that depend on it, and a branch that yields such an element is removed as a whole.
 // CHECK-LABEL: func.func @k_mix_aic
 // CHECK-NOT:     scf.if
 // CHECK-NOT:     memref.store

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p split-launches | filecheck %s
-// A kernel of one launch keeps its name, and everything else.
+// A kernel with one launch is unchanged and keeps its name.
 // CHECK:      func.func @k(%n: index)
 // CHECK-NEXT:   tile.launch(%n)
 // CHECK-NOT:  func.func

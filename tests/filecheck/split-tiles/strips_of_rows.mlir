@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p split-tiles | filecheck %s
-// The tile, its column of maxima and the statements on them: a strip of rows after the other. The weights stay whole.
+// The tile, its column of maxima and the statements on them are processed in strips of rows. The weights stay whole.
 // CHECK-LABEL: @softmax
 // CHECK:       %w = tile.alloc "w" : memref<4096xf32
 // CHECK-NOT:   tile.alloc

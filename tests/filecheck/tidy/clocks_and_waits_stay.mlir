@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p tidy | filecheck %s
-// Two readings of the clock are two, and a loop that waits for memory does something although it only reads.
+// Two reads of the clock stay separate, and a loop that waits for memory has an effect although it only reads.
 // CHECK:      func.func @k
 // CHECK:        %[[A:.*]] = hivm.hir.get_sys_cnt
 // CHECK-NEXT:   %[[B:.*]] = hivm.hir.get_sys_cnt

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p unroll-loops | filecheck %s
-// Three iterations, one behind the other, each with its own constant.
+// Three iterations, one after the other, each with its constant.
 // CHECK:      %step = arith.constant 2
 // CHECK-NOT:  scf.for
 // CHECK:      %[[A:.*]] = arith.constant 2 : index

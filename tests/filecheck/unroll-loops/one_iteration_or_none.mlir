@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p unroll-loops | filecheck %s
-// A loop of one iteration is what it does; one of none is nothing; one of two stays.
+// A loop of one iteration becomes its body; a loop of none is removed; a loop of two stays.
 // CHECK-LABEL: func.func @k
 // CHECK:      memref.store %v, %m[%low]
 // CHECK-NEXT: scf.for %j = %low to %high step %step

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// for i, o in T.Parallel(96, 1): x[i, 0] is one axis; of two points, both write one element.
+// for i, o in T.Parallel(96, 1): x[i, 0] has one axis; with two points in o, both write the same element.
 // CHECK:      func.func @one
 // CHECK-NOT:  scf.for
 // CHECK:        tile.region %x[0, 0] [96, 1] keep [0]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// What comes of a buffer is computed where it goes back to, as long as nobody else wants what was there.
+// A result that overwrites its operand is computed in place if the old value has no other reader.
 // CHECK:      func.func @alone
 // CHECK-NOT:  tile.alloc "T.Parallel"
 // CHECK:      tile.elementwise "mul" ins(%x, {{.*}}) outs(%x :

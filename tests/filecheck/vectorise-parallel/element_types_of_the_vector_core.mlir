@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// What legalise-types computes in a wider type is a vector operation for it, and unsigned elements are ordered as what they are.
+// Element types that legalise-types computes in a wider type are vectorised, and unsigned elements are compared as unsigned.
 // CHECK:      func.func @half
 // CHECK-NOT:  tile.parallel
 // CHECK:      tile.elementwise "add" ins(%x, %x : memref<4x32xbf16, {{.*}}) outs(%x : memref<4x32xbf16

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// The first and the third of every four: those at even places, and of these both halves.
+// The first and the third of every four: de-interleaving takes the elements at even indices, and of these both halves.
 // CHECK:      tile.call "deinterleave" ins(%x : {{.*}}) outs(%[[HALF:.*]] : memref<16x128xf16, {{.*}}>) {index_mode = "CHANNEL_0"}
 // CHECK:      tile.call "deinterleave" ins(%[[HALF]] : {{.*}}) outs(%[[A:.*]], %[[B:.*]] : {{.*}}) {index_mode = "ALL_CHANNELS"}
 // CHECK-NEXT: tile.elementwise "mul" ins(%[[A]], %[[B]] : {{.*}}) outs(%y :

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// Elements at even and at odd places of rows: one operation takes both apart.
+// Elements at even and at odd indices of rows: one operation de-interleaves them.
 // CHECK:      tile.call "deinterleave" ins(%x : {{.*}}) outs(%[[EVEN:.*]], %[[ODD:.*]] : memref<16x64xf32, {{.*}}>, {{.*}}) {index_mode = "ALL_CHANNELS"}
 // CHECK-NEXT: tile.elementwise "mul" ins(%[[EVEN]], %[[ODD]] : {{.*}}) outs(%y :
 // CHECK-NOT:  scf.for

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// x[2 * i + 1, j] is a rectangle of the same bytes with pairs of rows: nothing moves on its behalf.
+// x[2 * i + 1, j] is a region of a view of the same bytes with pairs of rows: no data moves.
 // CHECK:      %[[PAIRS:.*]] = tile.view %x : {{.*}} to memref<16x2x64xf32
 // CHECK-NEXT: %[[ODD:.*]] = tile.region %[[PAIRS]][0, 1, 0] [16, 1, 64] keep [0, 2]
 // CHECK-NEXT: tile.copy %[[ODD]] to %y

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// An index that leaves int32 is computed in int64, unless only its low 32 bits are stored. A row is converted as a row.
+// An index that exceeds int32 is computed in int64, unless only its low 32 bits are stored. A row is converted as a row.
 // CHECK:      func.func @wide
 // CHECK:      tile.call "arange" {{.*}} outs(%{{.*}} : memref<4x32xi64
 // CHECK:      tile.elementwise "add" ins(%x, %{{.*}} : memref<4x32xi64, {{.*}}, memref<4x32xi64

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// x[i + 1] = x[i]: a point reads what another writes, so the order of the points matters and the loop stays scalar.
+// x[i + 1] = x[i]: a point reads an element that another writes, so the order of the points matters and the loop stays
+// scalar.
 // CHECK-NOT: tile.elementwise
 // CHECK-NOT: tile.copy
 // CHECK:     scf.for

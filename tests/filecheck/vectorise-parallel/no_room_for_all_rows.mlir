@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// Both tiles and what swaps their axes have no room in UB: 32 rows at a time have, and the 8 that remain.
+// Both tiles and the scratch of a transposition do not fit in UB: 32 rows at a time do, and then the remaining 8.
 // CHECK:      scf.for
 // CHECK:        tile.region %a[0, %{{.*}}] [300, 32]
 // CHECK:        tile.call "transpose"

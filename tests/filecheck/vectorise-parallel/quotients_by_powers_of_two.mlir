@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// A quotient of data by a power of two is a shift, which keeps the sign of what has one; a rest is the low bits. By another
-// number it goes point by point.
+// A quotient of data by a power of two is a shift, arithmetic for signed types; a remainder is the low bits. With another
+// divisor the points are computed one by one.
 // CHECK-LABEL: func.func @shifts
 // CHECK-NOT:   scf.for
 // CHECK:       tile.elementwise "bitwise_rshift" ins(%x, {{.*}} {is_signed = true, round = false}

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// x[i, j] = exp(x[i, j] - m[i]): a difference with a column that is repeated, then the function in place.
+// x[i, j] = exp(x[i, j] - m[i]): a difference with a broadcast column, then the function in place.
 // CHECK-NOT:  tile.parallel
 // CHECK:      %[[M:.*]] = tile.view %m : {{.*}} to memref<8x1xf32
 // CHECK:      tile.elementwise "sub" ins(%x, %[[M]] : {{.*}}) outs(%[[T:.*]] : memref<8x64xf32

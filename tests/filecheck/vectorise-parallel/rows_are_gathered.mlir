@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// y[i, j] = X[n[i], j]: which row is read, so each row is a copy.
+// y[i, j] = X[n[i], j]: the index selects a row, so each row is a copy.
 // CHECK:      scf.for %i
 // CHECK:        memref.load %n
 // CHECK-NOT:    scf.for

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// s[i, j] = s[i - 1, j] + g[i, j] in a loop over i: another row is not another point of the loop over j. So is a row that is
-// only known at run time, where the column is the point's own.
+// s[i, j] = s[i - 1, j] + g[i, j] in a loop over i: a read of another row is no dependence between points of the loop over
+// j. The same holds for a row that is known only at run time if the column is the point's.
 // CHECK-LABEL: @above
 // CHECK:       scf.for
 // CHECK:         tile.elementwise "add"
@@ -8,12 +8,12 @@
 // CHECK-LABEL: @any
 // CHECK:       tile.elementwise "add"
 // CHECK-NOT:   memref.load
-// Rows in turn differ, also where the columns do not agree.
+// Consecutive rows are disjoint, also with different columns.
 // CHECK-LABEL: @turn
 // CHECK:       scf.for
 // CHECK:         tile.elementwise "add"
 // CHECK-NOT:   memref.load
-// With other columns, rows that may be one are read after they are written.
+// With different columns, rows that may be the same are read after they are written.
 // CHECK-LABEL: @shifted
 // CHECK:       memref.load
 // CHECK:       memref.store

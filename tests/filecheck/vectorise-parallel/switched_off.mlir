@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p 'vectorise-parallel{enabled=false}' | filecheck %s
-// Switched off: the points one by one.
+// Switched off: the points are computed one by one.
 // CHECK-NOT:  tile.elementwise
 // CHECK:      scf.for %i
 // CHECK-NEXT:   scf.for %j

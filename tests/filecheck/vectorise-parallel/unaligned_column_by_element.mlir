@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// A column that begins at no block, repeated along the rows: the scalar unit reads it, the rest is vector work.
+// A column that is not aligned to a block is broadcast along the rows: the scalar unit reads its elements, and the rest is
+// vector work.
 // CHECK:      %[[COLUMN:.*]] = tile.alloc "T.Parallel" : memref<8x1xf32
 // CHECK:      scf.for %[[I:.*]] = %{{.*}} to
 // CHECK:        %[[VALUE:.*]] = memref.load %x[%[[I]], %{{.*}}]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// One column to another, both at no block: a tile in between would take longer than the points one by one.
+// One column to another, neither aligned to a block: a temporary tile would take longer than the points one by one.
 // CHECK-NOT: "T.Parallel"
 // CHECK:     scf.for
 // CHECK-NEXT:  memref.load

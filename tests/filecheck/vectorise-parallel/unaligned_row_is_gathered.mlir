@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// x[i, j + 1] begins at no block of UB: each row is gathered from the blocks that hold it into a tile that does.
+// x[i, j + 1] is not aligned to a block of UB: each row is gathered from the blocks that contain it to an aligned tile.
 // CHECK:      %[[TILE:.*]] = tile.alloc "T.Parallel" : memref<8x62xf32
 // CHECK:      tile.call "arange" {{.*}} outs(%[[AT:.*]] : memref<62xi32
 // CHECK:      scf.for %[[I:.*]] = %{{.*}} to

@@ -1,5 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// y[i, j + 1] begins at no block: the result is computed beside it, and put between the elements that stay.
+// y[i, j + 1] is not aligned to a block: the result is computed in a temporary, and merged with the elements that keep their
+// values.
 // CHECK:      tile.elementwise "exp" ins(%x : {{.*}}) outs(%[[TILE:.*]] : memref<8x62xf32
 // CHECK:      tile.call "arange" {{.*}} outs(%[[AT:.*]] : memref<64xi32
 // CHECK:      tile.elementwise "max" ins(%[[AT]], {{.*}}) outs(%[[IN:.*]] : memref<64xi32

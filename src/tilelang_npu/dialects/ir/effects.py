@@ -20,7 +20,7 @@ from functools import cache
 from typing import ClassVar, Literal, TypeVar, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType, NoneAttr, UnrankedMemRefType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, NoneAttr, SymbolRefAttr, UnrankedMemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrConstraint,
@@ -48,8 +48,9 @@ from xdsl.traits import (
 from tilelang_npu.dialects.ir.fields import accessors, operand_positions
 from tilelang_npu.target.chip_data import PipeName
 
-__all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Fields", "OperandEffects", "accesses", "check_effects",
-           "declare_effects", "effects_of", "is_memory", "is_pure", "op_with_effects"]
+__all__ = ["ATOMIC", "VECTOR_FUNCTION", "Allocates", "Effect", "EffectsOp", "Fields", "OperandEffects", "accesses",
+           "called_function", "check_effects", "declare_effects", "effects_of", "is_memory", "is_pure", "is_vector_call",
+           "op_with_effects"]
 
 
 @dataclass(frozen=True, init=False)
@@ -218,6 +219,8 @@ _XDSL_EFFECTS: dict[str, tuple[tuple[int, str, bool, bool], ...]] = {
 # xDSL lacks the traits of these two ops.
 arith.RemUIOp.traits = traits_def(*arith.RemUIOp.traits, NoMemoryEffect())
 arith.ExtSIOp.traits = traits_def(*arith.ExtSIOp.traits, Pure())
+VECTOR_FUNCTION = "hivm.vector_function"
+"""The attribute of a function that computes on vector registers, and of the calls of it."""
 ATOMIC = "tile.atomic"
 """The attribute of a ``memref.store`` that atomically adds the value to the element instead of replacing the element."""
 
@@ -235,11 +238,45 @@ def effects_of(op: Operation) -> tuple[Effect, ...]:
         return effects
     declared = _XDSL_EFFECTS.get(op.name)
     if declared is None:
-        return ()
+        return _effects_of_call(op) if is_vector_call(op) else ()
+    if any(isinstance(getattr(op.operands[index].type, "element_type", None), VectorType) for index, *_ in declared):
+        return ()  # the registers of a vector function are no memory
     # No pipe is chosen yet for a memref.copy; the other ops are executed by the scalar unit.
     return tuple(Effect(op, index, role, reads=reads or ATOMIC in op.attributes, writes=writes,
                         pipe=_pipe("S", op.operands[index]) if role == "scalar" else "")
                  for index, role, reads, writes in declared)
+
+
+def is_vector_call(op: Operation) -> bool:
+    """Whether an op calls a vector function, which pipe V of a Vector core executes as one op."""
+    return op.name == "func.call" and VECTOR_FUNCTION in op.attributes
+
+
+def called_function(op: Operation) -> Operation | None:
+    """Returns the function of the module that a ``func.call`` names; None if the module has none."""
+    callee, module = op.properties.get("callee"), op
+    while (parent := module.parent_op()) is not None:
+        module = parent
+    name = callee.root_reference if isinstance(callee, SymbolRefAttr) else None
+    return next((one for one in module.regions[0].block.ops if one.properties.get("sym_name") == name), None)
+
+
+def _effects_of_call(op: Operation) -> tuple[Effect, ...]:
+    """The effects of a call of a vector function, from the attribute ``hivm.memory_effect`` of each parameter.
+
+    A function writes the lanes that its masks select, so that a parameter that it only writes may keep elements.
+    """
+    function = called_function(op)
+    stated = function.properties.get("arg_attrs") if function is not None else None
+    found = []
+    for index, value in enumerate(op.operands):
+        if is_memory(value):
+            given = stated.data[index] if isinstance(stated, ArrayAttr) else None
+            attribute = given.data.get("hivm.memory_effect") if isinstance(given, DictionaryAttr) else None
+            word = getattr(attribute, "data", "read_write")
+            writes, partial = word != "read", word == "write"
+            found.append(Effect(op, index, "vector", True, writes, partial, "V"))
+    return tuple(found)
 
 
 def is_pure(op: Operation) -> bool:

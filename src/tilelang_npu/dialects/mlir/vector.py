@@ -1,13 +1,16 @@
-"""vector: verification rules for shapes, masks and kinds of reduction, of which xDSL verifies only a part."""
+"""vector: verification rules for shapes, masks and kinds of reduction, of which xDSL verifies only a part; four ops that xDSL
+lacks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseArrayBase,
     FixedBitwidthType,
     IndexType,
     IntegerType,
@@ -15,11 +18,15 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
     i1,
+    i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.vector import CombiningKindAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.irdl import AnyAttr, IRDLOperation, VarConstraint, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.traits import Pure
 
-from tilelang_npu.dialects.ir.declaration import extend_dialect, require
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, require
 from tilelang_npu.dialects.mlir.rules import is_float, memref_type, vector_type
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
@@ -229,8 +236,120 @@ def _verify_transfer_write(op: vector.TransferWriteOp) -> None:
     require(result == wanted, f"result type '{result}' is not that of the source, '{wanted}'")
 
 
+# -- ops that xDSL lacks ---------------------------------------------------------------------------------------------------
+
+
+@operation()
+class ShapeCastOp(DialectOp):
+    """Views the elements of a vector, in row-major order, as a vector of another shape."""
+
+    name = "vector.shape_cast"
+    source = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+    def __init__(self, source: SSAValue | Operation, result: Attribute) -> None:
+        IRDLOperation.__init__(self, operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        one, other = vector_type(self.source), vector_type(self.result)
+        require(one.element_type == other.element_type, "has different source and result element types")
+        require(math.prod(one.get_shape()) == math.prod(other.get_shape()), "has different source and result element counts")
+
+
+@operation()
+class MultiDimReductionOp(DialectOp):
+    """Reduces the axes ``reduction_dims`` of a vector and combines the result with ``acc``."""
+
+    name = "vector.multi_reduction"
+    KIND: ClassVar = VarConstraint("KIND", AnyAttr())
+    kind = prop_def(CombiningKindAttr)
+    source = operand_def(VectorType)
+    acc = operand_def(KIND)
+    reduction_dims = prop_def(DenseArrayBase.constr(i64))
+    dest = result_def(KIND)
+    traits = traits_def(Pure())
+    assembly_format = "$kind `,` $source `,` $acc attr-dict $reduction_dims `:` type($source) `to` type($dest)"
+
+    def __init__(self, kind: CombiningKindAttr, source: SSAValue | Operation, acc: SSAValue | Operation,
+                 dims: Sequence[int]) -> None:
+        given = SSAValue.get(acc)
+        IRDLOperation.__init__(self, operands=[source, given], result_types=[given.type],
+                               properties={"kind": kind, "reduction_dims": DenseArrayBase.from_list(i64, list(dims))})
+
+    def verify_(self) -> None:
+        whole = vector_type(self.source)
+        dims = list(self.reduction_dims.get_values())
+        rank = len(whole.get_shape())
+        require(all(0 <= dim < rank for dim in dims) and len(dims) == len(set(dims)),
+                f"reduction dims {dims} are not distinct axes of '{whole}'")
+        kept = [size for axis, size in enumerate(whole.get_shape()) if axis not in dims]
+        wanted = VectorType(whole.element_type, kept) if kept else whole.element_type
+        require(self.dest.type == wanted, f"destination type '{self.dest.type}' is incompatible with source type '{whole}'")
+
+
+def _verify_indexed(op: GatherOp | ScatterOp, value: SSAValue, accessed: str) -> None:
+    base, index, mask = op.base.type, vector_type(op.index_vec), vector_type(op.mask)
+    assert isinstance(base, (TensorType, MemRefType))
+    type_ = vector_type(value)
+    require(type_.element_type == base.element_type, f"base and {accessed} element type should match")
+    require(len(op.offsets) == len(base.get_shape()), f"requires {len(base.get_shape())} indices")
+    require(isinstance(index.element_type, (IntegerType, IndexType)), f"index vector '{index}' has no integers")
+    require(index.get_shape() == type_.get_shape(), f"expected {accessed} dim to match indices dim")
+    require(mask.get_shape() == type_.get_shape() and mask.element_type == i1, f"expected {accessed} dim to match mask dim")
+
+
+@operation(reads=("base",))
+class GatherOp(DialectOp):
+    """Reads ``base[offsets + index_vec[i]]`` for each lane that the mask selects; other lanes are those of ``pass_thru``."""
+
+    name = "vector.gather"
+    base = operand_def(MemRefType)
+    offsets = var_operand_def(IndexType)
+    index_vec = operand_def(VectorType)
+    mask = operand_def(VectorType)
+    pass_thru = operand_def(VectorType)
+    result = result_def(VectorType)
+    assembly_format = ("$base `[` $offsets `]` `[` $index_vec `]` `,` $mask `,` $pass_thru attr-dict `:` type($base) `,`"
+                       " type($index_vec) `,` type($mask) `,` type($pass_thru) `into` type($result)")
+
+    def __init__(self, base: SSAValue, offsets: Sequence[SSAValue], index_vec: SSAValue, mask: SSAValue,
+                 pass_thru: SSAValue) -> None:
+        IRDLOperation.__init__(self, operands=[base, list(offsets), index_vec, mask, pass_thru], result_types=[pass_thru.type])
+
+    def verify_(self) -> None:
+        _verify_indexed(self, self.result, "result")
+        require(self.pass_thru.type == self.result.type, "expected pass_thru of same type as result type")
+
+
+@operation(writes=("base",))
+class ScatterOp(DialectOp):
+    """Writes each lane of a vector that the mask selects to ``base[offsets + index_vec[i]]``."""
+
+    name = "vector.scatter"
+    base = operand_def(MemRefType)
+    offsets = var_operand_def(IndexType)
+    index_vec = operand_def(VectorType)
+    mask = operand_def(VectorType)
+    value_to_store = operand_def(VectorType)
+    assembly_format = ("$base `[` $offsets `]` `[` $index_vec `]` `,` $mask `,` $value_to_store attr-dict `:` type($base) `,`"
+                       " type($index_vec) `,` type($mask) `,` type($value_to_store)")
+
+    def __init__(self, base: SSAValue, offsets: Sequence[SSAValue], index_vec: SSAValue, mask: SSAValue,
+                 value: SSAValue) -> None:
+        IRDLOperation.__init__(self, operands=[base, list(offsets), index_vec, mask, value])
+
+    def writes_partially(self) -> bool:
+        """Whether the op may leave elements unwritten: it writes only those that the indices name."""
+        return True
+
+    def verify_(self) -> None:
+        _verify_indexed(self, self.value_to_store, "valueToStore")
+
+
 Vector = extend_dialect(
-    vector.Vector,
+    vector.Vector, ShapeCastOp, MultiDimReductionOp, GatherOp, ScatterOp,
     rules={vector.LoadOp: _verify_load, vector.StoreOp: _verify_store, vector.MaskedLoadOp: _verify_masked_load,
            vector.MaskedStoreOp: _verify_masked_store, vector.BroadcastOp: _verify_broadcast,
            vector.ExtractOp: _verify_extract, vector.InsertOp: _verify_insert, vector.ShuffleOp: _verify_shuffle,

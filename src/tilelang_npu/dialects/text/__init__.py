@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -128,7 +129,7 @@ def verify_module(module: Operation) -> None:
 
 
 def location_of(op: Operation) -> Location | None:
-    """Returns the file, line and column in the location of an op; None if the location names no file."""
+    """Returns the file, line and column in the location of an op, with the calls that lead there; None if it names no file."""
     return _file_location(op.location)
 
 
@@ -136,7 +137,10 @@ def _file_location(attribute: Attribute) -> Location | None:
     if isinstance(attribute, FileLineColLoc):
         return Location(attribute.filename.data, attribute.line.data, attribute.column.data)
     if isinstance(attribute, CallSiteLoc):
-        return _file_location(attribute.callee)
+        callee, call = _file_location(attribute.callee), _file_location(attribute.caller)
+        if callee is None or call is None:
+            return callee
+        return replace(callee, callers=(*callee.callers, replace(call, callers=()), *call.callers))
     if isinstance(attribute, NameLoc):
         return _file_location(attribute.location)
     if isinstance(attribute, FusedLoc):

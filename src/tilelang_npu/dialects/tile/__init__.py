@@ -15,17 +15,18 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from tilelang_npu.dialects.ir.effects import ATOMIC as ATOMIC
-from tilelang_npu.dialects.tile import buffers, calls, compute, structure
+from tilelang_npu.dialects.tile import buffers, calls, compute, structure, vector_function
 
 # The names of the ops and attributes are listed once, in ``__all__`` of their modules.
 from tilelang_npu.dialects.tile.buffers import *  # noqa: F403  re-exported
 from tilelang_npu.dialects.tile.calls import *  # noqa: F403  re-exported
 from tilelang_npu.dialects.tile.compute import *  # noqa: F403  re-exported
 from tilelang_npu.dialects.tile.structure import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.tile.vector_function import *  # noqa: F403  re-exported
 
 Tile = Dialect("tile", [
     structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.StridedTensorOp,
     buffers.RegionOp, buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp,
     compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, calls.ScratchOp,
-    structure.ParallelOp, structure.YieldOp,
+    structure.ParallelOp, structure.YieldOp, vector_function.VectorFunctionOp,
 ], [buffers.ScopeAttr])

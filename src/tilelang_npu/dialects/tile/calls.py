@@ -19,7 +19,6 @@ from tilelang_npu import ops
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
-from tilelang_npu.target import GM
 
 __all__ = [
     "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp", "ScratchOp",
@@ -98,12 +97,8 @@ class CallOp(EffectsOp):
         return self.entry().partial
 
     def role(self, field: str, index: int) -> str:
-        """Returns ``gm`` for the operand of a ``MemoryMove`` that is in GM, and ``vector`` for any other operand."""
-        entry = self.entry()
-        if not isinstance(entry, ops.MemoryMove):
-            return super().role(field, index)
-        row = entry.path_row
-        return "gm" if (row.source if field == "inputs" else row.target) == GM else "vector"
+        """Returns ``gm`` for an operand that is in GM by the operation's entry, and ``vector`` for any other operand."""
+        return "gm" if self.entry().is_in_gm("inputs" if field == "inputs" else "outputs") else "vector"
 
 
 @op_with_effects(scratch={"temp_buffer": "vector"})

@@ -358,7 +358,18 @@ def compile(func: PrimFunc, **settings: object) -> JITKernel:  # noqa: A001  (Ti
     return kernel
 
 
-def lower(func: PrimFunc, **settings: object) -> str:
+class KernelText(str):
+    """A text of MLIR, with the attribute under which TileLang has the text."""
+
+    __slots__ = ()
+
+    @property
+    def kernel_source(self) -> str:
+        """The text itself."""
+        return self
+
+
+def lower(func: PrimFunc, **settings: object) -> KernelText:
     """Compiles a ``@T.prim_func`` and returns its MLIR text at the stage ``hivm-auto``, the input of the vendor's compiler.
 
     Args:
@@ -368,7 +379,7 @@ def lower(func: PrimFunc, **settings: object) -> str:
     Raises:
         TileError: as :func:`compile`.
     """
-    return compile(func, **settings).mlir("hivm-auto")
+    return KernelText(compile(func, **settings).mlir("hivm-auto"))
 
 
 def _make_kernel(func: PrimFunc, settings: Settings) -> JITKernel:

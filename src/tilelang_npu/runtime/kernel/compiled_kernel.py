@@ -95,7 +95,7 @@ class CompiledKernel:
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
         if traced is None:
             traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths,
-                                    vector_cores=self.chip.aiv_per_aic)
+                                    vector_cores=self.chip.aiv_per_aic, chip=self.chip)
             for remark in traced.remarks:
                 warn_at(remark)
         self.name = traced.name

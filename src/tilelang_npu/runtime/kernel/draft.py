@@ -88,7 +88,7 @@ class Draft:
             TileError: the function or its settings are wrong.
         """
         dialect, chip = dialect_of(settings.target, settings.at), select_chip(settings.chip, settings.platform, settings.at)
-        traced = frontend.trace(func, dialect=dialect, vector_cores=chip.aiv_per_aic)
+        traced = frontend.trace(func, dialect=dialect, vector_cores=chip.aiv_per_aic, chip=chip)
         switches = resolve(settings.pass_configs, dialect, settings.at)
         off = disabled_optimisations(settings.pass_configs, settings.at)
         configs = {name: value for name, value in (settings.pass_configs or {}).items()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import doors
-from tilelang_npu.frontend.dialects import detect
+from tilelang_npu.frontend.dialects import dialect_of_kernel
 from tilelang_npu.frontend.parameters import declared, symbols_of
 from tilelang_npu.runtime.arguments.binding import Signature, positions_of
 from tilelang_npu.runtime.checks.interpreter_check import execute
@@ -48,7 +48,7 @@ class InterpretedKernel:
         self.name = func.function.__name__
         found, bound = func.definition or (sources.find(func.function), {})
         chosen = dialect_of(settings.target, settings.at)
-        self.dialect = detect(found.node, func.function, bound) if chosen == "auto" else chosen
+        self.dialect = dialect_of_kernel(chosen, found.node, func.function, bound)
         self._vector_cores = select_chip(settings.chip, settings.platform, settings.at).aiv_per_aic
         parameters = declared(func, found, lengths or {})
         count = len(parameters)

@@ -6,6 +6,7 @@ The command line, the profilers and the pytest plug-ins listen to the kernels of
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,10 +86,19 @@ class _Clock:
     now_us = 0.0
 
 
+_RAN = mmap.mmap(-1, 1)
+"""One byte that this process shares with the processes that it forks: not 0 if a kernel has run in one of them."""
+
+
 def clock_us() -> float:
     """Returns the simulated device's clock: the sum of the modelled times of all runs of this process so far, in microseconds.
     """
     return _Clock.now_us
+
+
+def has_run() -> bool:
+    """Returns whether a kernel has run in this process, or in one that this process has forked, such as a rank of a pod."""
+    return _RAN[0] != 0
 
 
 def tell_compiled(kernel: ListenedKernel) -> None:
@@ -114,6 +124,7 @@ def tell_launched(kernel: ListenedKernel, launch: AnyLaunch) -> None:
     time_us = launch.time_us
     with _LOCK:
         _Clock.now_us += time_us
+        _RAN[0] = 1
     listening = listeners()
     if not listening:
         for number in launch.numbers:

@@ -28,6 +28,7 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remar
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime.checks.rounding_spread import copied
 from tilelang_npu.runtime.kernel.draft import launch_of_call
 from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
@@ -62,7 +63,11 @@ _LEAST_GAIN = 0.01
 _MAX_TRIALS = 24
 """The number of edits of one kernel that are tried."""
 _MAX_EVENTS = 300_000
-"""The number of instructions, in all blocks, above which a kernel takes too long to be timed for each edit."""
+"""The number of instructions above which a kernel takes too long to be timed for each edit. Cores that issue the same
+instructions count once, as their time is computed once."""
+_MAX_COMPARED_US = 2000.0
+"""The modelled microseconds above which the results of a kernel are not compared with those of its edits: a product of matrices
+of this length takes 5 to 10 seconds to simulate on two processors."""
 _MAX_STAGES = 4
 """The largest ``num_stages`` that is tried."""
 
@@ -133,7 +138,7 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
     """Compiles and times edits of a kernel.
 
     Nothing is tried if the time depends on the arguments of a call, and there are none, or if the kernel issues too many
-    instructions.
+    different instructions. Edits whose results must be compared do not win if a simulation of the kernel takes long.
 
     Args:
         source: the kernel.
@@ -146,31 +151,41 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
     launch = launch_of_call(kernel, arguments)
     before = _time_of_short(launch)
     if before is None:
-        reason = (f"the kernel issues more than {_MAX_EVENTS} instructions; tilelang-npu improve tries edits of long kernels"
+        reason = (f"the kernel issues more than {_MAX_EVENTS} different instructions; tilelang-npu improve tries edits of long "
+                  "kernels"
                   if launch is not None else
                   "the time depends on the sizes or the elements of a call's arrays, and the kernel was not called")
         return Trials((), f"nothing was tried: {reason}")
     timed: list[_TimedEdit] = []
     tried: set[tuple[str, Location | None]] = set()
-    for edit in _candidates(source, refused):
-        if len(tried) == most:
-            break
-        if (edit.text, edit.place) in tried:
-            continue
-        made, after = make_and_time(edit, arguments)
-        if made is not None:
-            tried.add((edit.text, edit.place))
-        if made is not None and after is not None:
-            timed.append(_TimedEdit(after, edit, made))
+    with shown(f"trying edits of {kernel.name}:", most, "edits") as step:
+        for edit in _candidates(source, refused):
+            if len(tried) == most:
+                break
+            if (edit.text, edit.place) in tried:
+                continue
+            made, after = make_and_time(edit, arguments)
+            if made is not None:
+                tried.add((edit.text, edit.place))
+            if made is not None and after is not None:
+                timed.append(_TimedEdit(after, edit, made))
+            step.done = len(tried)
     winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed, arguments), _MAX_WINNING)}
     found = []
     for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
         gone = resolved_refusals(refused, one.made) if refused else ()
         found.append(TriedEdit(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning,
                                winning.get(id(one), ())))
-    note = "" if winning else f"none of {len(tried)} edits that were tried saves {_LEAST_GAIN:.0%}" if tried else (
+    return Trials(tuple(found), "" if winning else _why_none(before, timed, len(tried)))
+
+
+def _why_none(before: float, timed: Sequence[_TimedEdit], tried: int) -> str:
+    """Returns the reason why no edit wins."""
+    if before > _MAX_COMPARED_US and (left_out := sum(one.after < before * (1 - _LEAST_GAIN) for one in timed)):
+        return (f"{left_out} of {tried} edits that were tried save {_LEAST_GAIN:.0%} or more, but their results were not "
+                f"compared: simulating a kernel of {before:.0f} us takes long; tilelang-npu improve compares them")
+    return f"none of {tried} edits that were tried saves {_LEAST_GAIN:.0%}" if tried else (
         "nothing was tried: no edit applies to this kernel")
-    return Trials(tuple(found), note)
 
 
 def resolved_refusals(refused: Sequence[Remark], made: CompiledKernel) -> tuple[Remark, ...]:
@@ -245,7 +260,8 @@ def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit],
     # The stages of a loop may be one of the factory's numbers: an edit of the same time is then the same edit.
     times_of_unsafe = {one.after for one in found.values() if not one.edit.safe}
     for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
-        if (one.after not in times_of_unsafe if one.edit.safe else computes_the_same(kernel, one.made, arguments)):
+        if (one.after not in times_of_unsafe if one.edit.safe else
+                before <= _MAX_COMPARED_US and computes_the_same(kernel, one.made, arguments)):
             yield one, changes[one.edit.subject]
 
 
@@ -290,16 +306,16 @@ def time_of(kernel: CompiledKernel, arguments: Sequence[Argument] | None = None)
 
     Returns:
         The microseconds; None if the time depends on a call's arguments and there are none, or if the kernel issues more than
-        300 000 instructions.
+        300 000 different instructions.
     """
     return _time_of_short(launch_of_call(kernel, arguments))
 
 
 def _time_of_short(launch: AnyLaunch | None) -> float | None:
-    """Returns the modelled microseconds of a launch; None if there is none, or if it issues more than 300 000 instructions."""
+    """Returns the modelled microseconds of a launch; None if there is none, or if it issues too many different instructions."""
     if launch is None:
         return None
-    events = sum(len(stream) for part in launch.parts for run in part.recorded.blocks for stream in run.streams)
+    events = sum(len(stream) for part in launch.parts for _, stream, _ in part.recorded.distinct_streams)
     return launch.time_us if events <= _MAX_EVENTS else None
 
 

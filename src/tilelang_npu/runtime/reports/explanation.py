@@ -15,6 +15,7 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scop
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
+from tilelang_npu.plugins.registry import registrations
 from tilelang_npu.runtime.reports.generated_inputs import arguments_of
 from tilelang_npu.runtime.reports.memory_report import memory_report
 from tilelang_npu.runtime.reports.sync_report import wait_remarks
@@ -65,6 +66,17 @@ class Explanation(Report):
 
         launch = self.find_launch()
         return "" if launch is None else f"{time_text(launch.time_us, launch.error)}: {launch.split}"
+
+    @once
+    def rates(self) -> tuple[str, ...]:
+        """For each launch, the achieved rate with its share of the chip's peak, and the bottleneck, as text; empty if there is
+        no launch without a call's sizes or data.
+        """
+        from tilelang_npu.simulator.result.report import rate_text
+
+        launch = self.find_launch()
+        parts = () if launch is None else launch.parts
+        return tuple("; ".join(filter(None, (rate_text(part), f"bound by {part.bound_by}"))) for part in parts)
 
     @once
     def tried(self) -> tuple[TriedEdit, ...]:
@@ -126,7 +138,8 @@ class Explanation(Report):
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
         edits = [line for one in self.tried for line in (one, *(f"  {row}" for row in one.changed_lines))]
-        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": edits or (self.trial_note,)}
+        first: dict[str, Sequence[object]] = {"time": (self.time, *self.rates),
+                                              "edits that win most, tried": edits or (self.trial_note,)}
         first = {title: entries for title, entries in first.items() if any(entries)}
         for title, entries in {**first, **self.sections}.items():
             shown = entries if title != "refused" else self._with_costs(entries)
@@ -185,7 +198,7 @@ def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[]
 
 
 def _line(where: Location | None) -> str:
-    return f"line {where.line}" if where is not None else "no line"
+    return where.line_with_calls if where is not None else "no line"
 
 
 def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
@@ -259,14 +272,15 @@ def _hand_overs(waits: list[Waits]) -> Iterator[str]:
 
 def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
     """Yields a line for each optimisation: what it changed, or that it was refused everywhere, did not apply, or is off."""
-    width = max(map(len, OPTIMISATIONS))
-    for name in OPTIMISATIONS:
+    names = [*OPTIMISATIONS, *_plugin_passes()]
+    width = max(map(len, names))
+    for name in names:
         own = [remark for remark in remarks if remark.about == name]
         found = [f"{_line(remark.place)}: {remark.text}" if remark.place is not None else remark.text
                  for remark in own if remark.kind == DONE]
         if not found:
             found = [f"{len(dict.fromkeys(own))} refused, see 'refused' below" if own else "no occasion"]
-        if not options.does(name):
+        if name in OPTIMISATIONS and not options.does(name):
             found = ["switched off" if not options.has(name) else f"off: {options.off(name)}"]
         for position, text in enumerate(dict.fromkeys(found)):
             yield f"{name if position == 0 else '':<{width}}  {text}"
@@ -274,11 +288,16 @@ def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]
 
 def _refused(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
     """Yields two lines for each refusal: the source line with the reason, and the edit that would allow the optimisation."""
-    for name in OPTIMISATIONS:
-        if options.does(name):
+    for name in (*OPTIMISATIONS, *_plugin_passes()):
+        if name not in OPTIMISATIONS or options.does(name):
             for remark in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED):
                 yield _refusal_line(remark)
                 yield f"  to have it: {remark.edit}"
+
+
+def _plugin_passes() -> list[str]:
+    """Returns the names of the passes that plug-ins have registered, whose remarks the report shows too."""
+    return [one.name for one in registrations() if one.kind == "pass"]
 
 
 def _refusal_line(remark: Remark) -> str:

@@ -129,7 +129,8 @@ class EditableKernel:
         try:
             func = self.made_by.function(**{**self._arguments(), **numbers})
             assert isinstance(func, PrimFunc)
-            traced = frontend.trace(func, dialect=self.kernel.dialect, vector_cores=self.kernel.chip.aiv_per_aic)
+            traced = frontend.trace(func, dialect=self.kernel.dialect, vector_cores=self.kernel.chip.aiv_per_aic,
+                                    chip=self.kernel.chip)
         except Exception:  # noqa: BLE001  (the author's own checks may raise any error)
             return None
         if parameters_for_callers(traced.parameters, self.kernel) != parameters_for_callers(self.kernel.params, self.kernel):

@@ -52,9 +52,10 @@ def _cost(page: Explanation, remark: Remark) -> Json:
 
 def _sarif(pages: Sequence[Explanation]) -> Json:
     refused = {(page.kernel, page.chip, remark): page for page in pages for remark in page.refused}
-    names = [name for name in OPTIMISATIONS if any(remark.about == name for _, _, remark in refused)]
-    rules = [{"id": name, "shortDescription": {"text": OPTIMISATIONS[name]}, "defaultConfiguration": {"level": "note"}}
-             for name in names]
+    about = {remark.about: None for _, _, remark in refused}  # optimisations, and other passes, such as those of plug-ins
+    names = [*(name for name in OPTIMISATIONS if name in about), *(name for name in about if name not in OPTIMISATIONS)]
+    rules = [{"id": name, "shortDescription": {"text": OPTIMISATIONS.get(name, f"the pass {name}")},
+              "defaultConfiguration": {"level": "note"}} for name in names]
     results = []
     for (_, _, remark), page in refused.items():
         cost = page.costs.get(remark)

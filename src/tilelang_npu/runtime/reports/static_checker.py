@@ -143,6 +143,11 @@ class Checker:
         """Whether this object has checked a call of a kernel."""
         return any(kernel is other for other, _ in self._known.values())
 
+    def launch_of(self, kernel: CompiledKernel) -> AnyLaunch | None:
+        """Returns the trace of the last checked call of a kernel that ended without an error; None if there is none."""
+        launches = [launch for other, launch in self._known.values() if kernel is other and launch is not None]
+        return launches[-1] if launches else None
+
     def idle(self) -> list[TileError]:
         """Returns an error (T419) for each size given by the user that no check has used."""
         return [TileError(f"no kernel that was checked without a call has a dimension or number parameter {name}", code="T419",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
@@ -44,6 +45,7 @@ class WaitEntry:
         between: the lines of the two accesses, the earlier access first; None if the compiler did not insert the wait because
             of two accesses.
         after_loop: whether the wait is after a loop and consumes the events that the loop's last iterations have set.
+        at_end: whether the wait is the kernel's last operation.
     """
 
     core: CoreKind
@@ -54,6 +56,7 @@ class WaitEntry:
     stalls_us: float
     between: tuple[Location | None, Location | None] | None = None
     after_loop: bool = False
+    at_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,11 @@ class SyncReport(Report):
 
 
 def _position(entry: WaitEntry) -> str:
+    if entry.at_end:
+        return "at the end"
     if entry.line is None:
         return ""
-    return f"after the loop of line {entry.line.line}" if entry.after_loop else f"before line {entry.line.line}"
+    return f"after the loop of {entry.line.line_with_calls}" if entry.after_loop else f"before {entry.line.line_with_calls}"
 
 
 def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
@@ -152,7 +157,8 @@ def _entry(op: Operation, core: CoreKind, what: str, number: int | None, remark:
         return WaitEntry(core, what, spelled, location_of(op), "by hand", stalls_us)
     between = (facts.reasons[0].first.line, facts.reasons[0].second.line) if facts.reasons else None
     line = location_of(op) if facts.after_loop or not facts.reasons else facts.before
-    return WaitEntry(core, what, spelled, line, reason_text(remark), stalls_us, between, facts.after_loop)
+    at_end = isinstance(op.next_op, func.ReturnOp) and isinstance(op, hivm.PipeBarrierOp)
+    return WaitEntry(core, what, spelled, line, reason_text(remark), stalls_us, between, facts.after_loop, at_end)
 
 
 def _described(op: Operation, core: CoreKind) -> tuple[str, int | SSAValue | None]:
@@ -175,10 +181,11 @@ def reason_text(remark: Remark) -> str:
 def _dependence(reason: WaitReason) -> str:
     first, second = reason.first, reason.second
     name = second.name if first.name == second.name else f"{second.name} in the bytes of {first.name}"
-    later = {0: "", 1: " of the next iteration"}.get(reason.distance, f" {reason.distance} iterations on")
+    later = {0: "", 1: " of the next iteration"}.get(reason.distance, f", {reason.distance} iterations later")
     return f"{name}, {reason.size} B: {_access(first)}, {_access(second)}{later} ({reason.kind})"
 
 
 def _access(touched: Touched) -> str:
     place = touched.line
-    return f"{'written' if touched.writes else 'read'} at {place.line if place is not None else '?'}"
+    where = f"{place.line}{place.calls}" if place is not None else "?"
+    return f"{'written' if touched.writes else 'read'} at {where}"

@@ -1,9 +1,10 @@
 """Selects the dialect of TileLang that a kernel is written in, and the chip that it is compiled for.
 
 ``target=`` names the dialect: ``"npuir"``, or ``"ascendc"`` or ``"pto"``, which are the same dialect here. With ``"auto"``, or
-``"npu"`` as torch calls the device, the dialect is npuir if ``TILELANG_ASCEND_MODE`` is set, as only the npuir branch of
-TileLang-Ascend reads this variable. Otherwise the front end finds the dialect from the operations that the kernel uses; if
-these exist in both dialects, it is ascendc. While ``TILELANG_NPU_GPU`` is set, ``"cuda"`` means ``"auto"``.
+``"npu"`` as torch calls the device, or ``"tile"`` as ``tilelang.ascend`` calls its tile compiler, the dialect is npuir if
+``TILELANG_ASCEND_MODE`` is set, as only the npuir branch of TileLang-Ascend reads this variable. Otherwise the front end finds
+the dialect from the operations that the kernel uses; if these exist in both dialects, it is ascendc. While ``TILELANG_NPU_GPU``
+is set, ``"cuda"`` means ``"auto"``.
 
 The chip is the first that is given of: ``chip=`` of the decorator, ``platform=`` of the decorator, ``TILELANG_NPU_CHIP`` (which
 ``--chip`` sets), ``TL_PLATFORM``; else the default chip of :mod:`tilelang_npu.target`.
@@ -41,7 +42,7 @@ def dialect_of(target: object, at: Location | None) -> Literal[TracedDialect, "a
         TileError: T702 the target is another machine, such as a GPU; T703 the target is unknown.
     """
     name = str("auto" if target is None else target).strip().split(" ", 1)[0].lower()
-    if name in ("auto", "npu") or (name == "cuda" and environment.GPU.is_on()):  # npu is the name of the device in torch
+    if name in ("auto", "npu", "tile") or (name == "cuda" and environment.GPU.is_on()):  # npu: the device in torch
         return "npuir" if environment.MODE.text() else "auto"
     if name in _DIALECTS:
         return _DIALECTS[name]
@@ -55,7 +56,7 @@ def dialect_of(target: object, at: Location | None) -> Literal[TracedDialect, "a
 
     near = get_close_matches(name, [*_DIALECTS, "auto"], n=1)
     msg = f"unknown target {str(target)!r}"
-    advice = f"did you mean {near[0]!r}?" if near else "the targets are 'auto', 'npuir', 'ascendc' and 'pto'"
+    advice = f"did you mean {near[0]!r}?" if near else "the targets are 'auto', 'npuir', 'ascendc', 'pto' and 'tile'"
     raise TileError(msg, code="T703", location=where, help=advice)
 
 

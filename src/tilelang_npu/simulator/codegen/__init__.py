@@ -28,6 +28,7 @@ def __getattr__(name: str) -> type[PythonEmitter]:
         moves,
         sync,
         vector,
+        vector_functions,
     )
     from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 

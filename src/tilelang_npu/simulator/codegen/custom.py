@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
@@ -21,7 +22,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.codegen.vector import emit_custom, emit_instruction
 from tilelang_npu.simulator.machine.memory import Array, poison_elements
-from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, ScratchUse, Sorting
+from tilelang_npu.simulator.machine.op_records import Lanes, PeerTransfer, ScalarAccess, ScratchUse, Sorting
 from tilelang_npu.target.chip_data import CoreKind
 
 SORTS = {"sort": True, "topk": True, "sort32": False}
@@ -71,15 +72,23 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    if isinstance(entry, ops.MemoryMove):
-        if entry.path not in em.chip.paths:
-            raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
+    if isinstance(entry, ops.MemoryMove) and entry.path not in em.chip.paths:
+        raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
+    if isinstance(entry, ops.PeerMove):
+        # The operand in GM states an address of another card. This card does not access it.
+        card = em.integer(op.ins()[-1])
+        em.record_op(op, lambda slot: PeerTransfer(entry.path, slot(card)), pipe=entry.pipe, path=em.chip.paths[entry.path],
+                     without="src" if entry.peer == "inputs" else "dst")
+    elif isinstance(entry, ops.MemoryMove):
         transfer(em, op, em.chip.paths[entry.path])
     else:
         em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
-    facts = em.constant({name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}, "facts")
+    known: dict[str, object] = {name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}
+    if isinstance(entry, ops.PeerMove):
+        known["location"] = location_of(op)  # for the report of a race between cards
+    facts = em.constant(known, "facts")
     call = em.constant(entry.meaning, entry.name)
     if facts_of(op.attributes).get("exhausted_suspension"):  # what the merge does not reach is undefined
         em.line(f"{em.constant(poison_elements, 'undefine')}({arrays[first]})")
@@ -103,8 +112,8 @@ def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | S
 
 @effect(hivm.DebugOp)
 def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
-    where = op.location
-    line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
+    where = location_of(op)
+    line = f"line {where.line}" if where is not None else "no line"
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)

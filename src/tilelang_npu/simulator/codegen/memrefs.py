@@ -336,9 +336,7 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
         em.scalar_read_memories.update(view.base.name for view in alternatives(place))
         em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
         em.emit_scalar_read(name, em.array(place))
-    if isinstance(kind, MemRefType) or is_truth(kind):
-        em.values[result] = ScalarExpr(name, em.scope)
-    elif isinstance(kind, (IntegerType, IndexType)):
+    if isinstance(kind, (IntegerType, IndexType)) and not is_truth(kind):
         em.values[result] = em.atom(name, em.scope, bounds(kind))
     else:
         em.values[result] = ScalarExpr(name, em.scope)

@@ -113,7 +113,8 @@ class OpRecorder(SsaValues):
 
     def record_op(self, op: Operation, work: Costing, *, pipe: Pipe | Literal[""] = "", path: Path | None = None,
                   held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, Space] = MappingProxyType({}),
-                  called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
+                  called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None,
+                  without: str = "") -> OpRecord:
         """Records an op with the effects that its class declares (``dialects/ir/effects.py``), in operand order.
 
         Args:
@@ -125,6 +126,7 @@ class OpRecorder(SsaValues):
             into: by role, the memory that the pipe loads an operand into before it computes.
             called: by role, the name that messages use in place of the role.
             anew: the role of one operand, and a condition under which the op does not read this operand.
+            without: the role of an operand that the op does not access on this card; empty for none.
 
         Raises:
             TileError: as for :meth:`record`.
@@ -138,7 +140,7 @@ class OpRecorder(SsaValues):
             Operand(buffer, effect.reads and not effect.partial and not (surely and effect.role == role), effect.writes,
                     effect.pipe or own, called.get(effect.role, effect.role), effect.scratch, into.get(effect.role, ""), path,
                     unless if effect.role == role else "")
-            for effect in sorted(effects_of(op), key=_BY_POSITION)
+            for effect in sorted(effects_of(op), key=_BY_POSITION) if effect.role != without
             for buffer in held.get(effect.role) or (self.buffer(effect.value),)]
         return self.record(op, own, operands, work)
 

@@ -71,6 +71,19 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class PeerTransfer:
+    """A data movement between the operand of ``OpRecord.accesses[0]``, in UB, and the memory of another card.
+
+    Attributes:
+        path: the name of the chip's path between UB and GM that the movement uses on this card.
+        card: the rank of the other card.
+    """
+
+    path: str
+    card: Slot
+
+
+@dataclass(frozen=True)
 class Lanes:
     """A vector instruction over the elements of one of its operands.
 
@@ -90,6 +103,17 @@ class Lanes:
     banked: tuple[int, int] | None = None
     spread: Slot = 0
     times: int = 1
+
+
+@dataclass(frozen=True)
+class RegisterWork:
+    """A vector function: instructions on vector registers that pipe V executes as one op.
+
+    Attributes:
+        cycles: the cycles of the function.
+    """
+
+    cycles: Slot
 
 
 @dataclass(frozen=True)
@@ -246,8 +270,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet
-        | EventWait | Barrier | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | Lanes | RegisterWork | Sorting | Fold | Mmad
+        | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

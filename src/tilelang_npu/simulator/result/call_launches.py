@@ -212,15 +212,18 @@ def in_a_row(launches: Iterable[tuple[AnyLaunch, str]]) -> Iterator[JsonObject]:
     Args:
         launches: pairs of a launch and a prefix for the names of the launch's tracks.
     """
-    start, processes = 0.0, 0
+    start, processes, flows = 0.0, 0, 0
     for launch, prefix in launches:
         events = launch.trace()["traceEvents"]
         for event in events:
             moved = {**event, "pid": event["pid"] + processes}
             if "ts" in event:
                 moved["ts"] = event["ts"] + start
+            if "id" in event:
+                moved["id"] = event["id"] + flows
             if event["name"] == "process_name":
                 moved["args"] = {"name": prefix + event["args"]["name"]}
             yield moved
         start += launch.time_us
+        flows += max((event["id"] for event in events if "id" in event), default=0)
         processes += 1 + max((event["pid"] for event in events), default=0)

@@ -27,7 +27,7 @@ from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
-from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, Sharing, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, Sharing, bytes_of, pace_of, seconds_of_links, served
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
@@ -252,9 +252,9 @@ class Launch:
     @property
     def error(self) -> float | None:
         """The error of ``time_us`` as a share of ``time_us``: 80 % of the measured kernels that are like this one have a
-        smaller error (docs/accuracy.md). None if too few such kernels were measured on chips of the family, or if the chip is
-        described by a user's file."""
-        return error_of(self.kind, self.time_us, self.chip)
+        smaller error (docs/accuracy.md). None if too few such kernels were measured on chips of the family, if the chip is
+        described by a user's file, or if the launch moves data between cards, which no measured kernel does."""
+        return None if self.linked else error_of(self.kind, self.time_us, self.chip)
 
     @_in_common
     def split(self) -> Split:
@@ -378,13 +378,13 @@ class Launch:
         cores = self._together(runs).cores
         order = self._order(runs)
         per_group = len({core.block for core in cores})
-        found, last = Sharing(float(width), float(width)), 0.0
+        found, last = Sharing(float(width), float(width), float(width)), 0.0
         for _ in range(ROUNDS):
             sharing = found
-            pace = pace_of(self.serves, sharing, self.chip, lockstep=lockstep)
+            pace = pace_of(self.serves, sharing, self.chip, self.linked, lockstep=lockstep)
             timing = simulate_times(order, len(cores), self.chip, pace)
             each = width / per_group / max(timing.cycles, 1.0)
-            found = Sharing(max(each * timing.reading, 1e-9), max(each * timing.writing, 1e-9))
+            found = Sharing(*(max(each * cycles, 1e-9) for cycles in (timing.reading, timing.writing, timing.linked)))
             # unchanged times do not settle while more transfers are in flight than assumed: GM would be too fast
             if abs(timing.cycles - last) <= SETTLED * timing.cycles and all(
                     now <= (1 + SETTLED) * before for now, before in zip(found, sharing, strict=True)):
@@ -406,6 +406,18 @@ class Launch:
                 for key, part in bytes_of(stream, self.expansions[index]).items():
                     total[key].add(part.nbytes, part.far, part.near, part.requests, counts[key_of(run)])
         return total
+
+    @_in_common
+    def linked(self) -> dict[tuple[int, bool], int]:
+        """The bytes that the launch moves to and from other cards, by the rank of the card and whether they are written there.
+        """
+        found: dict[tuple[int, bool], int] = defaultdict(int)
+        for index, stream, times in self.recorded.distinct_streams:
+            for event, count in Counter(stream).items():
+                for step in self.expansions[index].of(event):
+                    if step.cost.link is not None:
+                        found[step.cost.link[:2]] += step.cost.link.nbytes * count * times
+        return dict(found)
 
     @_in_common
     def serves(self) -> dict[Tensor, Served]:
@@ -554,7 +566,8 @@ class Launch:
     def bound_by(self) -> str:
         """The bottleneck of the launch, as text.
 
-        - A pipe such as ``MTE2``: the busiest pipe; ``MTE2 (waiting for HBM)`` if GM slows the pipe down.
+        - A pipe such as ``MTE2``: the busiest pipe; ``MTE2 (waiting for HBM)`` if GM slows the pipe down, and ``MTE3 (waiting
+          for links)`` if the links to other cards do.
         - ``dispatch``: the blocks are shorter than the time that the chip needs to dispatch a block.
         - ``latency (MTE2)``: no pipe works for much of the time, because ops wait for each other; the busiest pipe is named.
         - ``nothing``: no pipe has work.
@@ -576,13 +589,15 @@ class Launch:
             return f"{pipe} (waiting for {self._slow_memory()})"
         return pipe
 
-    def _slow_memory(self) -> Literal["HBM", "L2"]:
-        """Returns the memory that slows down transfers: ``HBM`` if it takes more than a quarter of the time that HBM and L2
-        need for the launch's bytes together, otherwise ``L2``."""
+    def _slow_memory(self) -> Literal["HBM", "L2", "links"]:
+        """Returns what slows down transfers: the links to other cards if they need more time for the launch's bytes than HBM
+        and L2 together; ``HBM`` if it takes more than a quarter of the time that HBM and L2 need; otherwise ``L2``."""
         hbm = l2 = 0.0
         for key, one in self.serves.items():
             hbm += one.hbm * self.moved[key].far
             l2 += one.l2 * self.moved[key].near
+        if seconds_of_links(self.linked, self.chip) > hbm + l2:
+            return "links"
         return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
 
     @once
@@ -733,7 +748,8 @@ class Launch:
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
         return CoreGroupTimes(RecordedWalk(self._order(runs), len(together.cores), self.chip,
-                                           pace_of(self.serves, group.sharing, self.chip, lockstep=group.lockstep)), together)
+                                           pace_of(self.serves, group.sharing, self.chip, self.linked,
+                                                   lockstep=group.lockstep)), together)
 
     def profile(self) -> Profile:
         """Returns the profile: the time along the critical path, by pipe and by source line, the moved bytes, and the gain of

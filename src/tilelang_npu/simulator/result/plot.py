@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.target.chip_data import PIPES
+from tilelang_npu.simulator.result.profile.svg_charts import COLOURS
+from tilelang_npu.target.chip_data import PIPES, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -15,7 +16,8 @@ ROW_INCHES = 0.35
 
 
 def timeline(launch: Launch, block: int, axes: Any) -> Any:
-    """Draws the timeline of a block: a row for each pipe of each core, a bar for each op, and a colour for each kind of op.
+    """Draws the timeline of a block: a row for each pipe of each core, a bar for each op, in the colour that the pipe has in
+    all pictures.
 
     Args:
         launch: the launch.
@@ -45,15 +47,14 @@ def timeline(launch: Launch, block: int, axes: Any) -> Any:
         _, axes = pyplot.subplots(figsize=(10, 1 + ROW_INCHES * len(rows)), layout="constrained")
     place = {row: number for number, row in enumerate(rows)}
     per_cycle = 1e6 / launch.chip.clock
-    bars: dict[str, list[tuple[int, float, float]]] = {}
+    bars: dict[Pipe, list[tuple[int, float, float]]] = {}
     for piece in shown:
         core = cores[piece.core]
         row = place[core.kind != "AIC", core.label, piece.pipe]
-        name = traced.record(piece).mnemonic
-        bars.setdefault(name, []).append((row, piece.start * per_cycle, (piece.end - piece.start) * per_cycle))
-    for name in sorted(bars):
-        numbers, starts, widths = zip(*bars[name], strict=True)
-        axes.barh(numbers, widths, left=starts, height=0.8, label=name, linewidth=0.3, edgecolor="white")
+        bars.setdefault(PIPES[piece.pipe], []).append((row, piece.start * per_cycle, (piece.end - piece.start) * per_cycle))
+    for pipe in sorted(bars, key=PIPES.index):
+        numbers, starts, widths = zip(*bars[pipe], strict=True)
+        axes.barh(numbers, widths, left=starts, height=0.8, label=pipe, color=COLOURS[pipe], linewidth=0.3, edgecolor="white")
     axes.set_yticks(range(len(rows)), [f"{label} {PIPES[pipe]}" for _, label, pipe in rows])
     axes.invert_yaxis()
     axes.set_xlabel("µs, modelled")

@@ -11,6 +11,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.time.gm_traffic import seconds_of_links
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import CORES, Space
@@ -106,7 +107,7 @@ def bandwidth(launch: Launch) -> Bandwidth:
     return Bandwidth(nbytes, nbytes / seconds, "HBM" if hbm >= l2 else "L2", max(hbm, l2) / seconds)
 
 
-def _rate(launch: Launch) -> str:
+def rate_text(launch: Launch) -> str:
     """Returns the achieved rate of a launch as text: operations per second of the Cube cores if the launch has any, otherwise
     bytes per second in GM; empty if there are neither.
 
@@ -116,7 +117,7 @@ def _rate(launch: Launch) -> str:
     work = products(launch)
     if not work:
         found = bandwidth(launch)
-        said = f"   {found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
+        said = f"{found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
         return said if found.nbytes else ""
     seconds = launch.time_us * 1e-6
     rates = []
@@ -128,7 +129,7 @@ def _rate(launch: Launch) -> str:
             rates.append(f"{useful:.1f} {unit}{padded}")
     share = sum(work[kind].useful / launch.chip.peak_flops(kind) for kind in work) / seconds
     kinds = [kind if kind == "hf32" else dtype(kind) for kind in work]
-    return f"   {' and '.join(rates)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
+    return f"{' and '.join(rates)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
 
 
 def _element(kind: str) -> str:
@@ -153,7 +154,9 @@ def summary(launch: Launch, name: str) -> str:
     lines = [f"{head:<48}  {chip.name}, {launch.l2_state} L2, modelled"]
     timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
-    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{_rate(launch)}; bound by {launch.bound_by}")
+    rate = rate_text(launch)
+    said = f"{f'   {rate}' if rate else ''}; bound by {launch.bound_by}"
+    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{said}")
     lines.append(f"  of which  {launch.split}")
     running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
     for core in CORES:
@@ -161,6 +164,8 @@ def summary(launch: Launch, name: str) -> str:
         if row:
             shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
             lines.append(f"  {core:<9} {shares}{running}")
+    if launch.linked:
+        lines.append(f"  links     {_links(launch)}")
     parts: list[str] = []
     for core in CORES:
         for memory in chip.memories(core):
@@ -174,6 +179,17 @@ def summary(launch: Launch, name: str) -> str:
     if step:
         lines.append(f"  next      {step}")
     return "\n".join(lines)
+
+
+def _links(launch: Launch) -> str:
+    """Returns a text on the bytes that a launch moves to and from other cards, with the least time that the links need."""
+    ways = []
+    for written, words in ((True, "to"), (False, "from")):
+        moved = [nbytes for (_, direction), nbytes in launch.linked.items() if direction == written]
+        if moved:
+            ways.append(f"{kib_text(sum(moved))} KB {words} {len(moved)} card{'s' if len(moved) > 1 else ''}")
+    seconds = seconds_of_links(launch.linked, launch.chip)
+    return f"{'   '.join(ways)}   at least {1e6 * seconds:.1f} us, {100e6 * seconds / launch.time_us:.0f} % of the time"
 
 
 def _next_step(launch: Launch) -> str:
@@ -225,6 +241,9 @@ def launch_data(launch: Launch) -> JsonObject:
         "operations": {kind: {"done": work.done, "useful": work.useful} for kind, work in products(launch).items()},
         "gm": {"bytes": gm.nbytes, "bytes_per_second": gm.per_second, "served_by": gm.memory,
                "share_of_peak": gm.share},
+        "links": {"bytes": [{"card": card, "written": written, "bytes": nbytes}
+                            for (card, written), nbytes in sorted(launch.linked.items())],
+                  "least_us": 1e6 * seconds_of_links(launch.linked, launch.chip)},
     }
 
 

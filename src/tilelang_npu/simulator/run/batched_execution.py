@@ -19,6 +19,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,7 @@ from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_re
 from tilelang_npu.target.chip_data import Space
 
 if TYPE_CHECKING:
+    from tilelang_npu.progress import Underway
     from tilelang_npu.simulator.run.compiled_function import BatchedFunction
     from tilelang_npu.simulator.run.program import Program
 
@@ -301,7 +303,7 @@ def threads_for(plan: BatchPlan, jobs: int | None) -> int:
 
 
 def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: BatchPlan, bound: BoundArguments,
-                most_ops: int | None, jobs: int | None = None) -> None:
+                most_ops: int | None, jobs: int | None = None, step: Underway | None = None) -> None:
     """Computes a launch by batches, on several threads, and writes its results to the arrays of the arguments.
 
     No batch accesses bytes that another batch writes, so their order has no effect.
@@ -311,16 +313,25 @@ def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: Ba
         plan: the batches.
         most_ops: the limit of the ops of a core in a block; None for the default.
         jobs: as for :func:`threads_for`.
+        step: the work whose number of finished blocks the progress line shows; None to count none.
 
     Raises:
         Exception: the error of the first batch, in the order of the plan, among those that failed.
     """
     threads = threads_for(plan, jobs)
+    lock = Lock()
+
+    def count(batch: Batch) -> None:
+        if step is not None:
+            with lock:
+                step.done += prod(batch.layouts[0].sizes)
+
     if threads < 2:
         with borrow_arena() as held:
             work = _BatchWorker(program, functions, plan, bound, most_ops, held)
             for batch in plan.batches:
                 work.compute(batch)
+                count(batch)
         return
     hands = _BatchQueue(len(plan.batches), threads)
     failed: dict[int, Exception] = {}
@@ -332,6 +343,7 @@ def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: Ba
             while (number := hands.next(hand)) is not None:
                 try:
                     work.compute(plan.batches[number])
+                    count(plan.batches[number])
                 except Exception as error:  # noqa: BLE001 - the caller raises it
                     failed[number] = error
                     hands.stop(number)

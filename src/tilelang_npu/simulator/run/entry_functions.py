@@ -77,6 +77,22 @@ def kernels_of(module: ModuleOp) -> dict[str, list[tuple[FunctionCore, FuncOp]]]
     return found
 
 
+def device_functions_of(module: ModuleOp) -> dict[str, list[FuncOp]]:
+    """Returns the functions of a module that are not marked as functions of the host, by the name of the kernel.
+
+    The functions ``NAME_mix_aic`` and ``NAME_mix_aiv`` are those of the kernel ``NAME``.
+    """
+    found: dict[str, list[FuncOp]] = {}
+    for function in functions_of(module):
+        kind = function.attributes.get("hacc.function_kind")
+        if isinstance(kind, hacc.FunctionKindAttr) and kind.data == "HOST":
+            continue
+        name = function.sym_name.data
+        suffix = next((suffix for suffix, _ in _SUFFIXES if name.endswith(suffix)), "")
+        found.setdefault(name.removesuffix(suffix), []).append(function)
+    return found
+
+
 def kernel_of(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[CoreKind, FuncOp]]]:
     """Returns the name of one kernel of a module, and its device functions with their kinds of cores, the Cube function first.
 

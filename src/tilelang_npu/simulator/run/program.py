@@ -38,6 +38,7 @@ from tilelang_npu.simulator.run.reordered_execution import (
 )
 from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.symmetric_heap import rehearsal
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
 from tilelang_npu.target.chip_data import CoreKind
@@ -463,8 +464,8 @@ class Program:
                             help="leave out the schedule, or do not observe numbers")
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
-            with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
-                run_batches(self, self.batched, plan, bound, most_ops, jobs)
+            with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name},", blocks, "blocks") as step:
+                run_batches(self, self.batched, plan, bound, most_ops, jobs, step)
             return RecordedLaunch(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
@@ -588,6 +589,8 @@ class Program:
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
         """Runs blocks of a launch once more in program order, on copies of the arrays that they write.
 
+        Memory of other cards is not written.
+
         Args:
             bound: the launch's arguments.
             blocks: the blocks, which run concurrently: a single block, or all blocks of a launch whose blocks wait for each
@@ -609,7 +612,7 @@ class Program:
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
         before = POISON_NOW.set(poison)
         try:
-            with one_blas_thread(), np.errstate(all="ignore"):
+            with one_blas_thread(), np.errstate(all="ignore"), rehearsal(arrays, bound.arrays):
                 run_cores(lanes, [block for block in blocks for _ in self.lanes], self)
         finally:
             POISON_NOW.reset(before)

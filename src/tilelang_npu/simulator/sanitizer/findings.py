@@ -80,7 +80,7 @@ def brief(hazard: Hazard) -> str:
 
 
 def _place(site: Site) -> str:
-    return f"{f'line {site.location.line}' if site.location is not None else site.op} ({site.pipe})"
+    return f"{site.location.line_with_calls if site.location is not None else site.op} ({site.pipe})"
 
 
 def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[Finding]:
@@ -126,9 +126,9 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(made, key=lambda finding: (_rank(finding.hazard), finding.kernel, finding.chip, finding.allowed or ""))
 
 
-def _line(site: Site | None) -> tuple[str, int, int]:
-    place = site.location if site is not None else None
-    return (place.file, place.line, place.column) if place is not None else ("", site.number if site is not None else -1, 0)
+def _line(site: Site) -> tuple[str, int, int]:
+    place = site.location
+    return (place.file, place.line, place.column) if place is not None else ("", site.number, 0)
 
 
 def _rank(hazard: Hazard) -> tuple[object, ...]:
@@ -208,7 +208,7 @@ def _joined(hazards: Sequence[Hazard], together: Callable[[Hazard, Hazard], bool
 
 
 def _same_tensor(one: Hazard, other: Hazard) -> bool:
-    lines = [{_line(site) for site in (hazard.first, hazard.second)} for hazard in (one, other)]
+    lines = [{_line(site) for site in (hazard.first, hazard.second) if site is not None} for hazard in (one, other)]
     return one.buffer == other.buffer and bool(lines[0] & lines[1])
 
 

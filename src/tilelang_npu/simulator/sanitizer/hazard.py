@@ -71,7 +71,7 @@ class Site(NamedTuple):
         """Returns the columns of the op's row in a report: the verb, the source line, its text, and the pipe and core."""
         text = self.location.source().strip() if self.location is not None else ""
         shown = text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
-        where = self.location.shown_line if self.location is not None else self.op
+        where = f"{self.location.shown_line}{self.location.calls}" if self.location is not None else self.op
         return verb, where, shown or self.op, f"{self.pipe} of {self.core}, iteration {self.iteration}"
 
 
@@ -92,7 +92,7 @@ class Hazard:
             the op that filled it in; None if there is no second op.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
         start: the offset of the first byte that both accesses contain, in the memory; in GM, from the start of the tensor.
-        end: the offset after the last such byte.
+        end: the offset after the last such byte. Both are 0 for a flag and for padding.
         missing: for a race the synchronisation that would order the accesses; for a flag, an address or padding the message;
             for uninitialised bytes the result that depends on them.
         block: the number of the block in which the fault was found.

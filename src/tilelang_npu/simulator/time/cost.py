@@ -17,6 +17,8 @@ from tilelang_npu.simulator.machine.op_records import (
     Mmad,
     Multiply,
     OpRecord,
+    PeerTransfer,
+    RegisterWork,
     ScalarAccess,
     ScratchUse,
     Sorting,
@@ -25,10 +27,9 @@ from tilelang_npu.simulator.machine.op_records import (
     value,
 )
 from tilelang_npu.target import BLOCK, Chip, Move, VectorRate
+from tilelang_npu.target.chip_data import REPEAT_BYTES
 from tilelang_npu.target.dtypes import dtype
 
-REPEAT = 256
-"""Bytes that a vector instruction processes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
 """Maximum number of repeats of one vector instruction."""
 SORTED, MERGED, PAIR = 32, 4, 8
@@ -39,6 +40,10 @@ ARANGE, STORE_OF_ARANGE = "hivm.hir.varange", 2.2e-9
 the op for several axes: measured with tilelang-mlir-ascend on a 910B2C (docs/accuracy.md)."""
 ROWS_OF_BRCB = 8
 """Number of elements that one repeat of ``brcb`` expands to a block of 32 bytes each."""
+
+
+LINK = -1
+"""In place of the position of a kernel argument: the memory of other cards."""
 
 
 class GmBytes(NamedTuple):
@@ -62,6 +67,20 @@ class GmBytes(NamedTuple):
     requests: float
 
 
+class LinkBytes(NamedTuple):
+    """The bytes that an op moves between this card and another card.
+
+    Attributes:
+        card: the rank of the other card.
+        written: whether the bytes are written to the other card; otherwise they are read from it.
+        nbytes: the number of bytes.
+    """
+
+    card: int
+    written: bool
+    nbytes: int
+
+
 @dataclass(frozen=True)
 class Cost:
     """The cycles of a step (one action of an op on one pipe) on a chip whose other cores are idle.
@@ -71,6 +90,8 @@ class Cost:
         done: cycles from the start of the step until its result is available.
         nbytes: the bytes that the step moves or computes on; for a multiplication the operations.
         gm: the bytes that the step moves in GM. They take longer if other cores use GM at the same time.
+        link: the bytes that the step moves to or from another card; None for none. They take longer if other cores use the
+            links at the same time.
         more_busy: additional cycles of ``busy`` if L2 holds none of the source.
         more_done: additional cycles of ``done`` if L2 holds none of the source.
         latency: the part of ``done`` that is the fixed latency of a transfer in GM, in which it uses no bandwidth.
@@ -80,6 +101,7 @@ class Cost:
     done: float
     nbytes: int = 0
     gm: tuple[GmBytes, ...] = ()
+    link: LinkBytes | None = None
     more_busy: float = 0.0
     more_done: float = 0.0
     latency: float = 0.0
@@ -120,11 +142,16 @@ class CostModel:
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
             return self._transfer(work, record.accesses, prints)
+        if isinstance(work, PeerTransfer):
+            return self._peer_transfer(work, prints[0].nbytes, event)
         if isinstance(work, Lanes):
             if self._scalar_arange and record.name == ARANGE and sum(size > 1 for size in prints[work.shape].sizes) > 1:
                 cycles = _count(prints[work.shape].sizes) * STORE_OF_ARANGE * self.chip.clock
                 return Cost(cycles, cycles, prints[work.shape].nbytes)
             return self._lanes(work, prints, event)
+        if isinstance(work, RegisterWork):
+            cycles = value(work.cycles, event)
+            return Cost(cycles, cycles, sum(place.nbytes for place in prints))
         if isinstance(work, Fold):
             return self._fold(work, prints[0])
         if isinstance(work, Sorting):
@@ -164,8 +191,26 @@ class CostModel:
         if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)
             return Cost(near.busy + self.chip.cube.burst, near.done, source.nbytes)
         far = self.moved(path.move, int(source.nbytes / share), runs)
-        return Cost(near.busy, near.done, source.nbytes, tuple(gm), share * (far.busy - near.busy),
+        return Cost(near.busy, near.done, source.nbytes, tuple(gm), None, share * (far.busy - near.busy),
                     share * (far.done - near.done), (path.near or path.move).fixed)
+
+    def _peer_transfer(self, work: PeerTransfer, nbytes: int, event: Event) -> Cost:
+        """Returns the cycles of a transfer between UB and another card, if no other core uses the links.
+
+        The bytes take the path between UB and GM of this card, at most at the rate of the link, and the latency of both.
+        """
+        if not nbytes:
+            return Cost(1, 1)
+        path, links, clock = self.chip.paths[work.path], self.chip.links, self.chip.clock
+        near = path.near or path.move
+        assert near is not None, f"{work.path} moves nothing"
+        written = path.target == "gm"
+        rate = (links.write if written else links.read) / clock
+        cost = self.moved(near, nbytes)
+        slower = max(cost.busy, nbytes / rate)
+        late = links.latency * clock * (1 if written else 2)
+        return Cost(slower, cost.done + max(0.0, nbytes / rate - nbytes / near.rate) + late, nbytes,
+                    link=LinkBytes(value(work.card, event), written, nbytes), latency=near.fixed + late)
 
     def _runs(self, nbytes: int) -> int:
         """Returns the number of requests that move ``nbytes`` contiguous bytes. A request has 32, 64, 128, 256 or 512 bytes, so
@@ -242,7 +287,7 @@ class CostModel:
         widened = max(1, bits // 8) / place.element
         plain = place.simplified()
         rows, run = _count(plain.sizes), plain.element * widened
-        per_row = ceil(run / REPEAT)
+        per_row = ceil(run / REPEAT_BYTES)
         repeats = rows * per_row
         if rows == 1 or per_row == 1:
             return repeats, ceil(repeats / REPEATS)
@@ -258,7 +303,7 @@ class CostModel:
         if (one.offset, one.sizes, one.strides) == (other.offset, other.sizes, other.strides):
             return 1.0  # a bank group delivers one row per cycle, and both sources read the same row
         first, second = one.offset // banks.width, other.offset // banks.width
-        blocks = REPEAT // BLOCK
+        blocks = REPEAT_BYTES // BLOCK
         apart = (second - first) % banks.groups
         apart = min(apart, banks.groups - apart)
         return 1.0 + max(0, blocks - apart) / blocks
@@ -271,7 +316,7 @@ class CostModel:
         passes, lists = 1, ceil(source.sizes[-1] / SORTED)
         while work.merged and lists > 1:
             passes, lists = passes + 1, ceil(lists / MERGED)
-        repeats = ceil(_count(source.sizes) * PAIR / REPEAT)
+        repeats = ceil(_count(source.sizes) * PAIR / REPEAT_BYTES)
         rate = self._rate(work.cost)
         done = (rate.fixed + rate.slope32 * repeats) * passes
         return Cost(max(rate.issue, done - rate.fixed), done, source.nbytes)
@@ -289,14 +334,14 @@ class CostModel:
         elements = _count(source.sizes)
         if folded > 1:  # rows are combined pairwise
             rest = elements // folded
-            repeats = (folded - 1) * ceil(rest * width / REPEAT)
+            repeats = (folded - 1) * ceil(rest * width / REPEAT_BYTES)
             busy, done = self._chain(work.combine, work.bits, repeats, max(1, (folded - 1).bit_length()))
             elements = rest
         if last in work.axes:
             rows = elements // max(1, source.sizes[last])
             run = source.sizes[last] * width
             ways = [self._by_halves(work, rows, run)]
-            if run > REPEAT and "cg" + work.cost[1:] in self.chip.vector:
+            if run > REPEAT_BYTES and "cg" + work.cost[1:] in self.chip.vector:
                 ways.append(self._by_blocks("cg" + work.cost[1:], work.bits, rows, run))
             more = min(ways, key=lambda way: way[1])
             busy, done = busy + more[0], done + more[1]
@@ -311,7 +356,7 @@ class CostModel:
             rows: the number of rows.
             run: the number of bytes of a row.
         """
-        per_row = ceil(run / REPEAT)
+        per_row = ceil(run / REPEAT_BYTES)
         last = self._chain(work.cost, work.bits, rows, 1)
         if per_row == 1:
             return last
@@ -330,7 +375,7 @@ class CostModel:
         """
         repeats = rounds = 0
         while True:
-            repeats, rounds = repeats + ceil(rows * run / REPEAT), rounds + 1
+            repeats, rounds = repeats + ceil(rows * run / REPEAT_BYTES), rounds + 1
             if run <= BLOCK:
                 return self._chain(key, bits, repeats, rounds)
             run = ceil(run / BLOCK) * bits // 8

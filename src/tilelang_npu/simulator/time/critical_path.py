@@ -22,6 +22,7 @@ from tilelang_npu.simulator.time.pipe_steps import (
     CROSS_WAIT,
     INTERNAL,
     JOIN,
+    PIPE,
     RELEASE,
     RUN,
     SET,
@@ -92,6 +93,21 @@ class Slice(NamedTuple):
     event: int
     nbytes: int
     reason: str
+
+
+class Flow(NamedTuple):
+    """The way from the work that a set waited for to the first work after a wait for it, for the timeline.
+
+    Attributes:
+        first, second: the positions of the slices of the two pieces of work.
+        name: the event or flag, as text.
+        crosses: whether the set and the wait are on different cores.
+    """
+
+    first: int
+    second: int
+    name: str
+    crosses: bool
 
 
 class Segment(NamedTuple):
@@ -307,6 +323,33 @@ class CoreGroupTimes(NamedTuple):
                 reasons[lane] = self._reason(step, self.walked.order.steps[ordered.partners[-1]])
             elif step.kind == BARRIER:
                 reasons[lane] = f"pipe_barrier[{PIPES[step.pipe]}]"
+        return found
+
+    @property
+    def flows(self) -> list[Flow]:
+        """The flows between the slices of :attr:`slices`: one for each wait for an event or a flag of the kernel that follows
+        work and precedes work. Events inside of the matmul macro are left out.
+
+        The work after a wait is the next work of the waiting pipe; after a wait of the scalar unit, which issues all work, it
+        is the next work of the core.
+        """
+        steps = self.walked.order.steps
+        found: list[Flow] = []
+        by_place: dict[int, int] = {}
+        pending: dict[tuple[int, int], list[tuple[int, str, bool]]] = {}
+        for place, ordered in enumerate(steps):
+            core, step = ordered.core, ordered.step
+            lane = core, step.pipe
+            if step.kind == RUN and step.pipe != ALL:
+                by_place[place] = len(by_place)
+                for waiting in dict.fromkeys((lane, (core, PIPE["S"]))):
+                    found += [Flow(first, by_place[place], name, crosses) for first, name, crosses in pending.pop(waiting, ())]
+            for partner in ordered.partners if step.number < INTERNAL else ():
+                setter, work = steps[partner], self.walked.work_before(partner)
+                if work in by_place:
+                    name = (f"flag {step.number}" if step.kind == CROSS_WAIT else
+                            f"event {step.number}, {PIPES[setter.step.pipe]} to {PIPES[step.pipe]}")
+                    pending.setdefault(lane, []).append((by_place[work], name, setter.core != core))
         return found
 
     def _reason(self, wait: PipeStep, setter: Ordered) -> str:

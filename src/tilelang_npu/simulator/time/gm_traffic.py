@@ -11,15 +11,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.op_records import Event
+from tilelang_npu.simulator.time.cost import LINK
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.timing import Pace, Share
 from tilelang_npu.target import Chip
 
 Key = tuple[int, bool]
 """The position of a kernel argument, and whether the argument is written (True) or read (False)."""
+Linked = Mapping[tuple[int, bool], int]
+"""The bytes that a launch moves to and from other cards, by the rank of the card and whether the bytes are written there."""
 
 
 @dataclass
@@ -37,6 +41,15 @@ class MovedBytes:
         self.far += far * times
         self.near += near * times
         self.requests += requests * times
+
+
+def seconds_of_links(linked: Linked, chip: Chip) -> float:
+    """Returns the least time in which the links can move the bytes of a launch to and from other cards."""
+    found, links = 0.0, chip.links
+    for written, one, together in ((True, links.write, links.write_all), (False, links.read, links.read_all)):
+        moved = [nbytes for (_, direction), nbytes in linked.items() if direction == written]
+        found = max(found, max(moved, default=0) / one, sum(moved) / together)
+    return found
 
 
 def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, MovedBytes]:
@@ -109,22 +122,35 @@ class Sharing(NamedTuple):
     Attributes:
         reading: the number of transfers that read from L2, or that read from or write to HBM.
         writing: the number of transfers that write to L2.
+        linked: the number of transfers between this card and others.
     """
 
     reading: float
     writing: float
+    linked: float = 0.0
 
 
-def pace_of(serves: Mapping[Key, Served], sharing: Sharing, chip: Chip, *, lockstep: bool = False) -> Pace:
+def pace_of(serves: Mapping[Key, Served], sharing: Sharing, chip: Chip, linked: Linked = MappingProxyType({}), *,
+            lockstep: bool = False) -> Pace:
     """Returns the cycles per byte and per request that a transfer of each tensor takes while others are in flight.
+
+    Transfers between cards have the keys ``(LINK, written)``. The links are one more server: of the transfers in flight, those
+    to one card share the link to it, as if they were spread evenly over the cards, and all share what the card can move.
 
     Args:
         serves: for each tensor and direction, the seconds for which its transfers occupy HBM and L2.
         sharing: the numbers of transfers in flight.
-        chip: the chip, for its clock.
+        chip: the chip, for its clock and its links.
+        linked: the bytes that the launch moves to and from other cards.
         lockstep: whether all cores have begun at once.
     """
-    reading, writing = (number * chip.clock for number in sharing)
-    return {key: Share(one.far, one.hbm * reading, one.l2 * (writing if key[1] else reading),
+    reading, writing = sharing.reading * chip.clock, sharing.writing * chip.clock
+    links = {}
+    for written in {written for _, written in linked}:
+        one, together = (chip.links.write, chip.links.write_all) if written else (chip.links.read, chip.links.read_all)
+        cards = sum(direction == written for _, direction in linked)
+        seconds = max(max(1.0, sharing.linked / cards) / one, sharing.linked / together)
+        links[LINK, written] = Share(0.0, 0.0, seconds * chip.clock, 0.0)
+    return links | {key: Share(one.far, one.hbm * reading, one.l2 * (writing if key[1] else reading),
                        (one.lockstep if lockstep else one.request) * (writing if key[1] else reading))
             for key, one in serves.items()}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from tilelang_npu.simulator.time.cost import Cost
+from tilelang_npu.simulator.time.cost import LINK, Cost
 from tilelang_npu.simulator.time.pipe_steps import ALL, PIPE, PipeStep
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.target import Chip
@@ -66,6 +66,7 @@ class BlockTiming:
             both counts for ``reading`` and for ``writing`` by the share of its time.
         held: the cycles for which waits and barriers held their pipes, by core, number of the op's record, and
             ``PipeStep.place``.
+        linked: cycles for which transfers to and from other cards are in flight, summed over cores and pipes.
     """
 
     cycles: float
@@ -77,6 +78,7 @@ class BlockTiming:
     reading: float
     writing: float
     held: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    linked: float = 0.0
 
 
 class PipeClock:
@@ -96,12 +98,12 @@ class PipeClock:
 class CoreClock:
     """The state of one core during the walk: the cycle in which its scalar unit can issue the next step, and its pipes."""
 
-    __slots__ = ("issue", "number", "pipes", "reading", "writing")
+    __slots__ = ("issue", "linked", "number", "pipes", "reading", "writing")
 
     def __init__(self, number: int, queue: int) -> None:
         self.number = number
         self.issue = 0.0
-        self.reading = self.writing = 0.0
+        self.reading = self.writing = self.linked = 0.0
         self.pipes = [PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
@@ -171,13 +173,13 @@ class TimedWalk:
             [[(pipe.first, pipe.end) for pipe in clock.pipes] for clock in self.clocks],
             [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.reading for clock in self.clocks),
             sum(clock.writing for clock in self.clocks),
-            dict(self.held))
+            dict(self.held), sum(clock.linked for clock in self.clocks))
 
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Times a step that executes work, such as a transfer or an instruction."""
         cost = step.cost
         busy, done, written = cost.busy, cost.done, 0.0
-        if cost.gm:
+        if cost.gm or cost.link is not None:
             busy, done, late, written = shared_cycles(cost, self.pace)
             pipe.stalled += late
         pipe.free = start + busy
@@ -197,6 +199,8 @@ class TimedWalk:
                 served += self.in_flight * (added - served)
                 pipe.clock.reading += served * (1.0 - written)
                 pipe.clock.writing += served * written
+            elif cost.link is not None:
+                pipe.clock.linked += served
         if finish > pipe.done:
             pipe.done = finish
         return start
@@ -271,10 +275,10 @@ def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> Bloc
 
 
 def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float, float]:
-    """Returns the cycles of a step that moves data in GM while other cores use GM too.
+    """Returns the cycles of a step that moves data in GM, or to or from another card, while other cores do so too.
 
     Args:
-        cost: the cycles of the step if no other core uses GM.
+        cost: the cycles of the step if no other core uses GM or the links.
         pace: the speed of transfers in GM.
 
     Returns:
@@ -293,6 +297,8 @@ def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float, float]:
             else:
                 reading += l2
             far = max(far, share.far)
+    if cost.link is not None and (share := pace.get((LINK, cost.link.written))) is not None:
+        reading += cost.link.nbytes * share.l2
     shared = reading + writing
     written = writing / shared if shared else 0.0
     busy, done = cost.busy + far * cost.more_busy, cost.done + far * cost.more_done

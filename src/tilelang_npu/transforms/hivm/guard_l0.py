@@ -43,17 +43,18 @@ def _guard_macros(function: func.FuncOp) -> None:
     halves = free_event_ids(event_uses(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):
-            set_remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half_remark(number))
+            set_remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half_remark(number, after_loop=False))
     for number in reversed(halves):
         with emit.after(holders[-1]):
-            set_remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half_remark(number))
+            set_remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)),
+                       _half_remark(number, after_loop=isinstance(holders[-1], (scf.ForOp, scf.WhileOp))))
     for macro in macros:
         _set_arguments(emit, macro, halves)
 
 
-def _half_remark(number: int) -> Remark:
+def _half_remark(number: int, *, after_loop: bool) -> Remark:
     return Remark(NAME, text="MTE1 waits until M no longer reads one half of L0A and L0B, which MTE1 then overwrites",
-                  facts=Waits(source="M", target="MTE1", numbers=(number,)))
+                  facts=Waits(source="M", target="MTE1", numbers=(number,), after_loop=after_loop))
 
 
 def _set_arguments(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:

@@ -110,7 +110,8 @@ def kernel_rows() -> tuple[Row, ...]:
             near = get_close_matches(stage.neighbour, names, n=1)
             raise TileError(f"the pass {name!r} of a plug-in is to be next to {stage.neighbour!r}, which is no stage",
                             code="T822", notes=["the stages are " + ", ".join(names)],
-                            help=f"did you mean {near[0]!r}?" if near else "`tilelang-npu stages` lists the stages")
+                            help=f"did you mean {near[0]!r}?" if near else f"before={names[0]!r} is the place before all passes"
+                            if stage.neighbour == "tile" else "`tilelang-npu stages` lists the stages")
         place = names.index(stage.neighbour)
         if stage.after:
             # Passes that were added after the same stage come first.

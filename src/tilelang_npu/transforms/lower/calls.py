@@ -15,7 +15,7 @@ from tilelang_npu.analysis.locations import refuse
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.ops import MemoryMove, dtype
-from tilelang_npu.target import name_of
+from tilelang_npu.target import GM, name_of
 from tilelang_npu.target.chip_data import OpCore
 from tilelang_npu.transforms.infra.patterns import insert_for
 from tilelang_npu.transforms.lower.core_attributes import write_core
@@ -66,7 +66,8 @@ class LoweringPattern(RewritePattern):
             raise refuse(op, f"{entry.name} needs the path {entry.path}, which {chip.name} does not have", "T201",
                          help="compile for a chip that has it, or move the data with T.copy")
         path = entry.path_row
-        for values, space in ((op.inputs, path.source), (op.outputs, path.target)):
+        for values, space in ((op.inputs, GM if entry.is_in_gm("inputs") else path.source),
+                              (op.outputs, GM if entry.is_in_gm("outputs") else path.target)):
             for value in values:
                 if isinstance(value.type, MemRefType) and (found := view_of(value).buffer.space) != space:
                     raise refuse(op, f"{view_of(value).buffer.label} is in {name_of(found)}, and {entry.name} moves data from "

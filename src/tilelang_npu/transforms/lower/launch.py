@@ -213,7 +213,11 @@ def check_core_scopes(kernel: func.FuncOp, *, divide: bool) -> None:
 
 
 def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
-    """Returns the empty HIVM function of a kernel, with its arguments bound to the tile kernel's, and an emitter for it."""
+    """Returns the empty HIVM function of a kernel, with its arguments bound to the tile kernel's, and an emitter for it.
+
+    Raises:
+        TileError: T602, an argument with several axes has a size that is known only at run time.
+    """
     kernel, cores = lowering.kernel, lowering.shape.cores
     flat = MemRefType(i8, [DYNAMIC_INDEX], memory_space=hivm.address_space("gm"))
     roles: list[tuple[str, Attribute, Attribute | None]] = [
@@ -222,7 +226,12 @@ def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
         ("workspace", flat, hacc.ArgTypeAttr("workspace")),
     ]
     arguments = list(kernel.body.block.args)
-    for argument in arguments:
+    for position, argument in enumerate(arguments):
+        shape = argument.type.get_shape() if isinstance(argument.type, MemRefType) else ()
+        if DYNAMIC_INDEX in shape and len(shape) > 1:
+            name = author_name(argument, f"argument {position}")
+            msg = f"{name} has {len(shape)} axes, and the size of one is known only at run time"
+            raise refuse(kernel, msg, "T602", help="pass the elements as memref<?x..>, and view them with tile.tensor")
         roles.append((argument.name_hint or "", _argument_type(argument.type), None))
     roles += [("grid_x", i32, None), ("grid_y", i32, None), ("grid_z", i32, None)]
     block = Block(arg_types=[kind for _, kind, _ in roles])

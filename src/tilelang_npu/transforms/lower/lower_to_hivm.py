@@ -67,6 +67,7 @@ from tilelang_npu.transforms.lower.launch import (
     lower_strided_tensor,
     lower_tensor,
 )
+from tilelang_npu.transforms.lower.vector_function_calls import lower_vector_function
 from tilelang_npu.transforms.lower.views import LoweredBuffer, View, first_element, fractal_shape, reshaped, whole_view
 
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
@@ -105,6 +106,7 @@ class KernelLowering:
         padded: the buffers whose rows are padded to whole blocks of 32 bytes.
         byte_buffers: the buffers that are allocated as bytes, since they are viewed with element types of several widths.
         loaded_columns: for each buffer in L0A or L0B the numbers of columns (k or n) of its loads that have been lowered.
+        functions: the vector functions that the kernel calls.
         emit: inserts operations into the HIVM function.
     """
 
@@ -118,6 +120,7 @@ class KernelLowering:
         self.padded = _row_wise_buffers(kernel)
         self.byte_buffers = _buffers_of_several_widths(kernel)
         self.loaded_columns: dict[SSAValue, list[Value]] = defaultdict(list)
+        self.functions: list[func.FuncOp] = []
         self.emit: OpBuilder
 
     def run(self) -> func.FuncOp:
@@ -620,6 +623,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelLowering, Any], None]] = {
     tile.BroadcastOp: lower_broadcast,
     **dict.fromkeys(PATTERNS, lower_by_pattern),
     tile.GemmOp: lower_gemm,
+    tile.VectorFunctionOp: lower_vector_function,
     tile.YieldOp: KernelLowering._skip,
     memref.LoadOp: KernelLowering._lower_load,
     memref.StoreOp: KernelLowering._lower_store,
@@ -657,8 +661,9 @@ class LowerToHivm(ModulePass):
                 shape = kernel_shape_of(kernel)
                 if shape.cores == "MIX":
                     check_core_scopes(kernel, divide=self.divide)
-                lowered = KernelLowering(kernel, shape, chip, by_hand=self.by_hand).run()
-                Rewriter().replace_op(kernel, lowered, [])
+                lowering = KernelLowering(kernel, shape, chip, by_hand=self.by_hand)
+                lowered = lowering.run()
+                Rewriter().replace_op(kernel, [lowered, *lowering.functions], [])
 
 
 __all__ = ["KernelLowering", "LowerToHivm"]

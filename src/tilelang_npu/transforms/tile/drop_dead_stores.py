@@ -14,13 +14,15 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from tilelang_npu.analysis.accesses import has_reference_to, is_full_overwrite
-from tilelang_npu.analysis.buffers import is_managed, root_of
+from tilelang_npu.analysis.buffers import is_managed, root_of, space_of
 from tilelang_npu.analysis.locations import line_of
 from tilelang_npu.analysis.nesting import is_in_core_scope
+from tilelang_npu.analysis.ranges import Ranges, is_surely_inside
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.effects import EffectsOp
+from tilelang_npu.dialects.ir.effects import EffectsOp, effects_of
 from tilelang_npu.dialects.ir.remarks import record_done
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.target import GM
 from tilelang_npu.transforms.infra.patterns import apply_patterns
 
 
@@ -40,7 +42,8 @@ class EraseOverwrittenStore(RewritePattern):
     * an accumulator that a gemm overwrites, because ``fold-accumulator-clear`` rewrites such clears;
     * a buffer that is not accessed afterwards, because the author may want to measure just this load.
 
-    It is also kept in a ``T.Scope``, or if the author synchronises between the two operations.
+    It is also kept in a ``T.Scope``, if the author synchronises between the two operations, and if one of its regions may be
+    outside of its buffer at run time, which is an error of the kernel that must be reported.
 
     Attributes:
         module: the module, to which remarks are added.
@@ -53,7 +56,7 @@ class EraseOverwrittenStore(RewritePattern):
         if buffer is None or is_in_core_scope(op):
             return
         overwriting = _overwriting_operation(op, buffer)
-        if overwriting is None:
+        if overwriting is None or not _is_inside_of_buffers(op, Ranges()):
             return
         assert isinstance(buffer.owner, tile.AllocOp)
         record_done(self.module, DropDeadStores.name, location_of(op),
@@ -71,6 +74,12 @@ def _only_written_buffer(op: Operation) -> SSAValue | None:
         return None
     written = [root_of(effect.value) for effect in op.effects() if effect.writes and effect.role != "accumulator"]
     return written[0] if len(written) == 1 and is_managed(written[0]) else None
+
+
+def _is_inside_of_buffers(op: Operation, ranges: Ranges) -> bool:
+    """Whether all accesses of an operation surely are inside of their buffers; copies are clipped at the end of a tensor."""
+    return all(is_surely_inside(effect.value, ranges, clipped=space_of(root_of(effect.value)) == GM)
+               for effect in effects_of(op))
 
 
 def _overwriting_operation(op: Operation, buffer: SSAValue) -> Operation | None:

@@ -165,13 +165,66 @@ class ExpandTensorCopy(RewritePattern):
             insert_for(copy, hivm.PipeBarrierOp("ALL"), rewriter)
 
 
+@dataclass
+class ExpandTensorTransfer(RewritePattern):
+    """Replaces a transfer between tensors of two cards by a copy between GM and a tile in UB, and a transfer between this tile
+    and the other card.
+
+    ::
+
+        tile.call "shmem_put_nbi" ins(%x, %pe) outs(%y)
+        -> scf.for ... { tile.copy (region of %x) to %strip; tile.call "shmem_ub_put_nbi" ins(%strip, %pe) outs(region of %y) }
+
+    A transfer from another card has the two operations in the other order. Strips are those of :class:`ExpandTensorCopy`.
+
+    Attributes:
+        by_hand: whether the author writes the waits between statements; full barriers are then inserted around and between the
+            two operations, as CANN's function waits itself.
+    """
+
+    by_hand: bool
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.CallOp, rewriter: PatternRewriter) -> None:
+        entry = op.entry()
+        if not isinstance(entry, ops.PeerMove) or not entry.between_tensors:
+            return
+        (source, rank), (target,) = op.inputs, op.outputs
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        measured = source if -1 not in tile.shape_of(source) else target
+        sizes = strip_sizes(tile.shape_of(measured), dtype_of(kind.element_type).nbytes)
+        label = f"{author_name(root_of(source), 'tensor')}_to_{author_name(root_of(target), 'tensor')}"
+        strip = insert_for(op, tile.AllocOp(label, with_space(MemRefType(kind.element_type, sizes), "ub")), rewriter).result
+        self._insert_barrier(op, rewriter)
+        offsets, lengths = insert_strip_loops(op, measured, sizes, rewriter)
+        if lengths != sizes:
+            strip = insert_for(op, tile.RegionOp(strip, [0], lengths), rewriter).result
+        if tile.shape_of(measured) != tuple(sizes):
+            source = insert_for(op, tile.RegionOp(source, offsets, lengths), rewriter).result
+            target = insert_for(op, tile.RegionOp(target, offsets, lengths), rewriter).result
+        first, second = ((tile.CopyOp(source, strip), tile.CallOp(entry.leg, [strip, rank], [target]))
+                         if entry.peer == "outputs" else
+                         (tile.CallOp(entry.leg, [source, rank], [strip]), tile.CopyOp(strip, target)))
+        insert_for(op, first, rewriter)
+        self._insert_barrier(op, rewriter)
+        insert_for(op, second, rewriter)
+        self._insert_barrier(op, rewriter)
+        rewriter.insertion_point = InsertPoint.before(op)
+        rewriter.erase(op)
+
+    def _insert_barrier(self, call: tile.CallOp, rewriter: PatternRewriter) -> None:
+        if self.by_hand:
+            insert_for(call, hivm.PipeBarrierOp("ALL"), rewriter)
+
+
 @dataclass(frozen=True)
 class ExpandComposites(ModulePass):
     """Replaces operations that HIVM does not have by sequences of operations that it has.
 
     Attributes:
         by_hand: whether the author writes the waits between statements; barriers are then inserted around a replaced fill of a
-            tensor, and around a replaced copy from GM to GM.
+            tensor, around a replaced copy from GM to GM, and around a replaced transfer between tensors of two cards.
     """
 
     name = "expand-composites"
@@ -179,8 +232,8 @@ class ExpandComposites(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         apply_patterns(op, ExpandComposite(), ExpandAbsoluteReduction(), ExpandTensorFill(self.by_hand),
-                       ExpandTensorCopy(self.by_hand),
-                       classes=(tile.ElementwiseOp, tile.ReduceOp, tile.FillOp, tile.CopyOp))
+                       ExpandTensorCopy(self.by_hand), ExpandTensorTransfer(self.by_hand),
+                       classes=(tile.ElementwiseOp, tile.ReduceOp, tile.FillOp, tile.CopyOp, tile.CallOp))
 
 
-__all__ = ["ExpandAbsoluteReduction", "ExpandComposite", "ExpandComposites", "ExpandTensorCopy"]
+__all__ = ["ExpandAbsoluteReduction", "ExpandComposite", "ExpandComposites", "ExpandTensorCopy", "ExpandTensorTransfer"]

@@ -36,7 +36,7 @@ from tilelang_npu.analysis.buffers import memory_of, root_of, space_of, users_of
 from tilelang_npu.analysis.channels import is_scratch
 from tilelang_npu.analysis.locations import line_of
 from tilelang_npu.analysis.nesting import is_in_core_scope
-from tilelang_npu.analysis.ranges import Ranges
+from tilelang_npu.analysis.ranges import Ranges, is_surely_inside
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer
 from tilelang_npu.dialects.ir.effects import effects_of
@@ -124,15 +124,8 @@ def _is_from_workspace_of_loop(load: tile.CopyOp, loop: scf.ForOp) -> bool:
 
 def _is_speculatable_load(load: tile.CopyOp, ranges: Ranges) -> bool:
     """Whether a load surely reads elements of its tensor, and the tensor holds data."""
-    value = load.source
-    while isinstance(value.owner, tile.RegionOp):
-        bounds = tile.shape_of(value.owner.source)
-        for start, size, bound in zip(value.owner.mixed_offsets(), value.owner.mixed_sizes(), bounds, strict=True):
-            at, extent = ranges.of(start), ranges.of(size)
-            if not (at.low >= 0 and at.high + extent.high <= bound):  # an unknown extent is negative
-                return False
-        value = value.owner.source
-    return not isinstance(value.owner, Operation) and not is_scratch(value)
+    tensor = root_of(load.source)
+    return is_surely_inside(load.source, ranges) and not isinstance(tensor.owner, Operation) and not is_scratch(tensor)
 
 
 def _is_load(op: Operation) -> bool:

@@ -52,7 +52,7 @@ from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.ops import rate_of
 from tilelang_npu.target import GM, filled_from
-from tilelang_npu.target.chip_data import Move
+from tilelang_npu.target.chip_data import REPEAT_BYTES, Move
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial, PlanTrial
 
 _STAGES = 2
@@ -61,8 +61,6 @@ _CLEARLY_LESS = 0.7
 """A core whose loads and work take less than this share of the time that HBM needs for the loads waits for HBM anyway."""
 _SHORT = 0.25
 """Loads that take less than this share of their latency are short."""
-_VECTOR_BYTES = 256
-"""Bytes that one repeat of a vector instruction processes."""
 _COPY = "copy"
 """The row of the rate table for copies within UB."""
 _WIDE = 4
@@ -164,7 +162,7 @@ def _is_bound_by_hbm(loop: scf.ForOp, chip: chips.Chip, move: Move, ranges: Rang
                 and -1 not in tile.shape_of(op.target)):
             rate = rate_of(chip, op.entry().cost if isinstance(op, tile.ElementwiseOp) else _COPY)
             slope = rate.slope32 if element_bytes(op.target) >= _WIDE else rate.slope16
-            cycles += rate.fixed + slope * nbytes_of(op.target) / _VECTOR_BYTES
+            cycles += rate.fixed + slope * nbytes_of(op.target) / REPEAT_BYTES
         elif uses:
             cycles = inf
         if any(use.reads and root_of(use.value) in loaded for use in uses):

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.analysis.accesses import accesses_within
 from tilelang_npu.analysis.buffers import root_of, slot_count, space_of
+from tilelang_npu.analysis.disjoint_views import are_disjoint_views
 from tilelang_npu.analysis.locations import line_of, refuse
 from tilelang_npu.analysis.loop_body import (
     ORDERED_BY_AUTHOR,
@@ -40,8 +41,7 @@ from tilelang_npu.analysis.loop_body import (
 )
 from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.affine_sums import affine
-from tilelang_npu.dialects.ir.effects import Effect, is_pure
+from tilelang_npu.dialects.ir.effects import is_pure
 from tilelang_npu.dialects.ir.remarks import record_done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.text.names import author_name
@@ -196,41 +196,18 @@ class _Schedule:
         in_order = (one.stage, one.position) < (other.stage, other.position)
         if value in self.body.own:
             return in_order
-        if not in_order and self._may_overlap(first, second, value, distance=0):
-            return False
         # The second statement's access in an iteration must come before the first statement's access in the next one.
         before_next = (other.stage, other.position) < (one.stage + 1, one.position)
-        return before_next or not self._may_overlap(first, second, value, distance=1)
+        return in_order and (before_next or not self._may_overlap(first, second, value))
 
-    def _may_overlap(self, first: int, second: int, value: StoredValue, distance: int) -> bool:
-        """Whether two statements may access the same element, in one iteration (``distance=0``) or in different ones
-        (``distance=1``).
-        """
+    def _may_overlap(self, first: int, second: int, value: StoredValue) -> bool:
+        """Whether the first of two statements may access, in a later iteration, an element that the second one accesses."""
         sides = [[use for use in accesses_within(self.body.statements[index].op) if root_of(use.value) is value.root]
                  for index in (first, second)]
         if any(not side for side in sides) or space_of(value.root) != GM:
             return True  # an access by a scalar, or to a tile on chip
-        return any((one.writes or other.writes) and not (distance and self._advances_each_iteration(one, other))
+        return any((one.writes or other.writes) and not are_disjoint_views(other.value, one.value, self.loop, later=True)
                    for one in sides[0] for other in sides[1])
-
-    def _advances_each_iteration(self, one: Effect, other: Effect) -> bool:
-        """Whether two accesses are to the same region in one iteration and to disjoint regions in different iterations.
-
-        That is so if, along some axis, both have the same offset, which grows by at least their sizes with each iteration.
-        """
-        regions = [use.value.owner for use in (one, other)]
-        if not all(isinstance(region, tile.RegionOp) and region.source is root_of(region.source) for region in regions):
-            return False
-        first, second = (region for region in regions if isinstance(region, tile.RegionOp))
-        index = self.loop.body.block.args[0]
-        axes = zip(first.mixed_offsets(), second.mixed_offsets(), first.mixed_sizes(), second.mixed_sizes(), strict=True)
-        for first_offset, second_offset, *mixed_sizes in axes:
-            sizes, offset = [self.ranges.constant(size) for size in mixed_sizes], affine(first_offset)
-            is_advancing = all(atom is index or not _may_change_in(atom, self.loop) for atom in offset.terms)
-            if (None not in sizes and offset == affine(second_offset) and is_advancing
-                    and offset.terms.get(index, 0) >= max(size or 0 for size in sizes) > 0):
-                return True
-        return False
 
     def _order_error(self, first: int, second: int, value: StoredValue) -> Exception:
         """Returns the error that two statements would access a value in another order than before."""
@@ -259,22 +236,11 @@ class _Schedule:
             for first, second, value in self._conflicts:
                 one, other = numbers[first], numbers[second]
                 least = stages[one]
-                must_share_stage = value not in self.body.own and self._may_overlap(first, second, value, distance=1)
+                must_share_stage = value not in self.body.own and self._may_overlap(first, second, value)
                 if stages[other] < least or (must_share_stage and stages[other] > least):
                     stages[one] = stages[other] = max(least, stages[other])
                     changed = True
-        tried = [_Position(position.number, stages[position.number], (position.number, 1, position.position[2]))
-                 for position in self.positions]
-        if not all(self._keeps_order(tried, *each) for each in self._conflicts):
-            stages = [0] * len(stages)
         return stages, list(range(len(stages)))
-
-
-def _may_change_in(value: SSAValue, loop: scf.ForOp) -> bool:
-    """Whether a scalar may have another value in each iteration of a loop."""
-    owner = value.owner
-    around = owner if isinstance(owner, Operation) else owner.parent_op()
-    return around is None or loop.is_ancestor(around)
 
 
 def _integers_of(loop: scf.ForOp, name: str) -> list[int]:

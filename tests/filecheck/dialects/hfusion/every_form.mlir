@@ -1,6 +1,7 @@
 // RUN: tilelang-npu opt %s | filecheck %s
 // RUN: tilelang-npu opt %s --print-op-generic | tilelang-npu opt - | filecheck %s
-// Ops with destinations, functions of tensors, and those with a text of their own, in the custom form and by way of the generic one.
+// Ops with destinations, functions of tensors, and ops with special assembly, in the custom form and parsed from the generic
+// form.
 // CHECK:      %c1 = arith.constant 1 : index
 // CHECK-NEXT: %0 = hfusion.elemwise_unary {fun = #hfusion.unary_fn<rsqrt>} ins(%a : tensor<8xf32>) outs(%a : tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT: hfusion.elemwise_unary {fun = #hfusion.unary_fn<relu>} ins(%m : memref<8xf32>) outs(%m : memref<8xf32>)

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s | filecheck %s
 // RUN: tilelang-npu opt %s --print-op-generic | tilelang-npu opt - | filecheck %s
-// Named ops have no body; a body that is one op on its arguments, the accumulator first, is written as that op.
+// Named ops have no body. A body that is a single op on its arguments, the accumulator first, is printed as this op.
 // CHECK:      %0 = linalg.elemwise_binary {fun = #linalg.binary_fn<add>} ins(%a, %a : tensor<8x4xf32>, tensor<8x4xf32>) outs(%a : tensor<8x4xf32>) -> tensor<8x4xf32>
 // CHECK-NEXT: %1 = linalg.reduce { arith.addf } ins(%0 : tensor<8x4xf32>) outs(%b : tensor<8xf32>) dimensions = [1] {reduce}
 // CHECK-NEXT: %2 = linalg.reduce ins(%0 : tensor<8x4xf32>) outs(%b : tensor<8xf32>) dimensions = [1] (%in: f32, %init: f32) {

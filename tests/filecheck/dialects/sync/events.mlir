@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s | filecheck %s
-// Attributes are read stripped, in full and by alias; a number that is a value takes the place of the event.
+// Attributes are parsed stripped, in full and by alias; a computed event number takes the place of the event attribute.
 #v = #hivm.pipe<PIPE_V>
 // CHECK-LABEL: func.func @events(%event: i64)
 // CHECK-NEXT:    hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]

@@ -18,6 +18,7 @@ from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.advice import NOT_TRIED, Advice, Tried
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
+from tilelang_npu.simulator.result.profile.core_balance import CoreBalance, core_balance
 from tilelang_npu.simulator.result.profile.lost_time import LostTime, lost_time
 from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.profile_page import page
@@ -162,6 +163,11 @@ class Profile(Report):
         return tuple(sorted(found, key=lambda line: (-line.us, str(line.place))))
 
     @once
+    def balance(self) -> tuple[CoreBalance, ...]:
+        """For each launch of the call, how evenly its blocks use the cores, and what makes cores idle."""
+        return tuple(core_balance(part) for part in self.launch.parts)
+
+    @once
     def paths(self) -> tuple[PathBytes, ...]:
         """The bytes that each launch moves on each data path between two memories; the rows of the launches follow each
         other."""
@@ -230,6 +236,7 @@ class Profile(Report):
             "paths": [row.to_dict() for row in self.paths],
             "arguments": [row.to_dict() for row in self.arguments],
             "roofline": self.roofline.to_dict(),
+            "balance": [one.to_dict() for one in self.balance],
             "what_if": [one.to_dict() for one in self.what_if],
             "advice": [one.to_dict() for one in self.advice], "advice_note": self.tried.note,
             "causes": [one.to_dict() for one in self.causes],
@@ -252,9 +259,9 @@ class Profile(Report):
         """Returns a picture of the profile. A notebook shows it; its method ``save(FILE)`` writes it to a file.
 
         Args:
-            kind: ``timeline`` for the pipes of the longest block over time, ``memory`` for the bytes in use in its on-chip
-                memories over time, ``traffic`` for its bytes per second in GM over time, ``roofline``, or ``parts`` for the
-                parts of the critical path.
+            kind: ``cores`` for the blocks of all cores and waves over time, ``timeline`` for the pipes of the longest block
+                over time, ``memory`` for the bytes in use in its on-chip memories over time, ``traffic`` for its bytes per
+                second in GM over time, ``roofline``, or ``parts`` for the parts of the critical path.
 
         Raises:
             TileError: T412, there is no picture of this kind, or there is nothing to draw.
@@ -262,6 +269,7 @@ class Profile(Report):
         launch, parts = max(zip(self.launch.parts, self.parts, strict=True), key=lambda pair: pair[0].time_us)
         block = max(parts.blocks, key=lambda one: one.group.timing.cycles)
         makers: dict[str, Callable[[], str]] = {
+            "cores": lambda: svg_charts.cores(launch),
             "timeline": lambda: svg_charts.timeline(launch, block), "memory": lambda: svg_charts.memory(launch, block),
             "traffic": lambda: svg_charts.traffic(launch, block), "roofline": lambda: svg_charts.roof(self.roofline),
             "parts": lambda: svg_charts.time_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}

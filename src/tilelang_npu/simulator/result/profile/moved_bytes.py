@@ -14,7 +14,7 @@ from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
 from tilelang_npu.simulator.time.l2 import WALKED, Kinds
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, PipeStep
-from tilelang_npu.target.chip_data import CoreKind, Pipe
+from tilelang_npu.target.chip_data import REPEAT_BYTES, CoreKind, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -121,7 +121,7 @@ def vector_work(launch: Launch) -> tuple[float, float]:
         if step.pipe == PIPE["V"] and record.accesses and step.cost.nbytes:
             width = max((access.element for access in record.accesses if not access.scratch), default=1)
             elements += step.cost.nbytes / width * count
-            cycles += step.cost.nbytes / 256 * count
+            cycles += step.cost.nbytes / REPEAT_BYTES * count
     return elements, cycles / launch.chip.aiv / launch.chip.clock
 
 

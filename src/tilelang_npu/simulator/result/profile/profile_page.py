@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tilelang_npu.charts import STYLE
 from tilelang_npu.html_sheet import document, source
 from tilelang_npu.simulator.result.profile import svg_charts
+from tilelang_npu.simulator.result.profile.core_balance import core_balance
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -25,6 +26,10 @@ svg { width: 100%; display: block }
 rect.on { stroke: var(--ink); stroke-width: 2 }
 .wide { overflow-x: auto }
 .wide svg { width: var(--zoom, 100%) }
+@media (max-width: 720px) {
+  .wide svg, section > svg { min-width: 640px } section { overflow-x: auto }
+  td, th { padding-right: 8px } td.w { width: 160px } li pre { white-space: pre-wrap; width: auto } }
+@media print { section { break-inside: avoid } .wide { overflow: visible } .wide svg { width: 100% } input { display: none } }
 table { border-collapse: collapse; font-size: 13px }
 td, th { padding: 1px 14px 1px 0; text-align: left; vertical-align: top }
 td.r, th.r { text-align: right; font-variant-numeric: tabular-nums }
@@ -84,6 +89,7 @@ def _profile(one: Profile, *, several: bool) -> str:
         "What to change, largest gain first": "".join(_advice(one)),
         "Causes of lost time, with the time without each": "".join(_causes(one)),
         f"Critical path of {one.time_us:.2f} us": _path(one),
+        "All cores and waves": "".join(_cores(one)),
         "Timeline of a block": "".join(_timelines(one)),
         "Memory by time": "".join(_memories(one)),
         "Roofline": svg_charts.roof(one.roofline),
@@ -124,6 +130,15 @@ def _path(one: Profile) -> str:
     rows = ((str(reason), f"{us:.2f}", f"{100 * us / one.time_us:.1f} %", reason.place.line if reason.place else None)
             for reason, us in parts if us >= 0.005 * one.time_us)
     return svg_charts.time_bar(parts, one.time_us) + _table(("", "us", "", ""), rows)
+
+
+def _cores(one: Profile) -> Iterator[str]:
+    for launch in one.launch.parts:
+        if launch.recorded.program.global_sync:
+            yield f"<p>{escape(launch.name)}: all blocks run at once, and wait for each other.</p>"
+            continue
+        yield f"<h3>{escape(launch.name)}: {escape(str(core_balance(launch)))}</h3>"
+        yield f'<div class="wide">{svg_charts.cores(launch)}</div>'
 
 
 def _timelines(one: Profile) -> Iterator[str]:

@@ -32,6 +32,10 @@ MOST_CORES = 6
 """The maximum number of cores in a timeline of blocks that run together."""
 BINS = 160
 """The number of intervals of time into which the traffic is divided."""
+CORE_ROW, MANY_CORES = 7, 16
+"""The height of a core's row where there are more cores than the second number, in units of the view box."""
+WAVES = ("#4e79d8", "#8fb0ec")
+"""The colours of blocks in even and in odd waves."""
 COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "MTE2": "#e0863a", "MTE3": "#d0a52c",
            "FIX": "#cf5b9d", "": "#b8bec5"}
 """The colour of each pipe; the empty name is for time without a pipe."""
@@ -87,6 +91,35 @@ def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
     notes = [f"{left} later slices are left out"] * (left > 0) + [f"{more} more cores run at the same time"] * (more > 0)
     shown += [f'<text x="0" y="{height + 34}">{"; ".join(notes)}</text>'] * bool(notes)
     return _svg("".join(shown), height + 22 + 18 * bool(notes), "timeline")
+
+
+def cores(launch: Launch) -> str:
+    """Returns the SVG of all cores and waves of a launch: a row for each core, a bar for each block, in one colour for even and
+    in another one for odd waves. Where a row is empty, its core is idle.
+
+    Args:
+        launch: the launch.
+    """
+    total = max(launch.cycles, 1e-9)
+    used = min(launch.cores, launch.blocks)
+    tall = max(CORE_ROW, ROW // 2 if used <= MANY_CORES else CORE_ROW)
+    shown = []
+    blocks = list(zip(launch.block_starts, launch.group_of_block, strict=True))
+    for number, (start, group) in enumerate(blocks[:MOST_SLICES]):
+        core, wave = number % used, number // used
+        x = MARGIN + (WIDTH - MARGIN) * start / total
+        wide = (WIDTH - MARGIN) * group.timing.cycles / total
+        first, last = (launch.chip.microseconds(time) for time in (start, start + group.timing.cycles))
+        shown.append(f'<rect x="{x:.2f}" y="{core * tall + 1}" width="{max(wide - 0.6, 0.4):.2f}" height="{tall - 2}"'
+                     f' fill="{WAVES[wave % 2]}"><title>core {core}, block {number}, wave {wave + 1}, {first:.3f} to'
+                     f" {last:.3f} us</title></rect>")
+    height = tall * used
+    every = max(1, -(-14 // tall))  # texts of rows must not overlap
+    names = "".join(f'<text x="0" y="{core * tall + tall / 2 + 4:.1f}">core {core}</text>' for core in range(0, used, every))
+    left = len(blocks) - MOST_SLICES
+    note = f'<text x="0" y="{height + 34}">{left} later blocks are left out</text>' if left > 0 else ""
+    return _svg(f"{names}{''.join(shown)}{_time_axis(launch.chip.microseconds(total), height)}{note}",
+                height + 22 + 18 * bool(note), "cores")
 
 
 def _svg(body: str, height: float, kind: str) -> str:

@@ -101,6 +101,8 @@ class _Reasons:
             busy, done, *_ = shared_cycles(cost, self.walked.pace)
             if cost.gm:
                 parts = list(self._of_transfer(ordered, cost, busy))
+            elif cost.link is not None:
+                parts = [("link", busy)]
             else:
                 scalar = PIPES[ordered.step.pipe] == SCALAR
                 parts = [("scalar" if scalar else "compute" if self._computes(ordered) else "transfer", busy)]

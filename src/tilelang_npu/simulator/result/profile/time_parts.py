@@ -14,7 +14,7 @@ _Key = TypeVar("_Key")
 
 GRAIN = 1 << 20
 """The times of a profile are multiples of 1/``GRAIN`` microseconds (about a picosecond), so that sums of them are exact."""
-WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2"})
+WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2", "link"})
 """The kinds of reasons in which a pipe has work in flight."""
 
 
@@ -25,11 +25,11 @@ class Reason:
     Attributes:
         kind: the kind of reason. Work: ``compute``; ``scalar``, work of the scalar unit; ``transfer``; and the parts of a
             transfer's time that are caused by ``latency``, by ``short rows``, or by the share of ``HBM`` or ``L2`` that other
-            cores use. Overheads: ``issue``, the scalar unit issues instructions; ``event``, ``flag`` and ``barrier``, the
-            delay of a synchronisation; ``launch``, launch overhead; ``next block``, the dispatch of the core's next block. A
-            pipe without work: ``wait``, it waits for a set; ``barrier``; ``not issued``, the scalar unit has not reached the
-            next op of the pipe; ``finished``, the pipe has no more work in its block; ``idle``, the core has no more blocks;
-            ``no work``, the pipe is not used in a launch.
+            cores use; ``link``, a transfer between cards. Overheads: ``issue``, the scalar unit issues instructions;
+            ``event``, ``flag`` and ``barrier``, the delay of a synchronisation; ``launch``, launch overhead; ``next block``,
+            the dispatch of the core's next block. A pipe without work: ``wait``, it waits for a set; ``barrier``; ``not
+            issued``, the scalar unit has not reached the next op of the pipe; ``finished``, the pipe has no more work in its
+            block; ``idle``, the core has no more blocks; ``no work``, the pipe is not used in a launch.
         core: the kind of core that works, or whose work is waited for; empty for none.
         pipe: the pipe that works, or whose work is waited for; empty for none.
         op: the name of the op; empty for none.

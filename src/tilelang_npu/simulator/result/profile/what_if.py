@@ -61,6 +61,13 @@ def l2_free(chip: Chip) -> Chip:
                                          same_place=inf))
 
 
+def links_twice_as_fast(chip: Chip) -> Chip:
+    """Returns a copy of the chip whose links to other cards move twice the bytes per second, with the same latency."""
+    links = chip.links
+    return replace(chip, links=replace(links, write=2 * links.write, read=2 * links.read, write_all=2 * links.write_all,
+                                       read_all=2 * links.read_all))
+
+
 def no_launch(chip: Chip) -> Chip:
     """Returns a copy of the chip without launch overhead and without dispatch times of blocks."""
     return replace(chip, launch=LaunchTimes(kernel_us=0.0, mixed_us=0.0, vector_core_us=0.0, core_us=0.0, dispatch_us=0.0))
@@ -153,6 +160,8 @@ def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
     found: dict[str, Callable[[Launch], Launch]] = {
         "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
         "no waits": lambda part: with_steps(part, without_waits), "no launch": partial(_on, no_launch)}
+    if any(part.linked for part in launch.parts):
+        found["links twice as fast"] = partial(_on, links_twice_as_fast)
     rows = {(core, pipe) for part in launch.parts for core, row in part.busy_cycles.items() for pipe in row}
     for core, pipe in sorted(rows):
         name = "scalar units" if pipe == "S" else f"{core} {pipe}"

@@ -19,9 +19,8 @@ from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_bytes, element
 from tilelang_npu.analysis.index_sums import IndexSum
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import BLOCK, Chip
+from tilelang_npu.target.chip_data import REPEAT_BYTES
 
-REPEAT_BYTES = 256
-"""The bytes that one repeat of a vector instruction processes (docs/hardware.md#vector-instructions)."""
 I32 = IntegerType(32)
 
 
@@ -219,4 +218,4 @@ def buffer_name(buffer: SSAValue) -> str:
     return owner.label.data if isinstance(owner, tile.AllocOp) else root_of(buffer).name_hint or "a tensor"
 
 
-__all__ = ["I32", "REPEAT_BYTES", "DetourEmitter", "buffer_name", "element_bytes", "element_type_of", "scalar_loop_cycles"]
+__all__ = ["I32", "DetourEmitter", "buffer_name", "element_bytes", "element_type_of", "scalar_loop_cycles"]

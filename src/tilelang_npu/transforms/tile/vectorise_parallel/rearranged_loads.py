@@ -342,10 +342,9 @@ class RearrangedLoads(UnalignedAccesses):
             return None
         cycles, rows = 0.0, prod(sizes[:-1])
         rates = self.chip.vector
-        shared = len(self._loaded_channels(key, step)) if step > 1 else 1
         for level in range(step.bit_length() - 1):
             cycles += (self.vector_cycles("reducev2", kind.nbytes, count * step >> level + 1, rows)
-                       + rates["reducev2"].fixed) / min(2, shared)
+                       + rates["reducev2"].fixed) / min(2, len(self._loaded_channels(key, step)))
         cycles += len(swaps) * (self.vector_cycles("nchwconv", kind.nbytes, total) + rates["nchwconv"].fixed
                                 + self.vector_cycles("copy", kind.nbytes, total) + rates["copy"].fixed)
         names = ["deinterleave"] * (step > 1) + ["transpose"] * bool(swaps)

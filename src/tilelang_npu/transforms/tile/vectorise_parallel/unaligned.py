@@ -23,11 +23,8 @@ from tilelang_npu.analysis.buffers import element_bytes, element_type_of, root_o
 from tilelang_npu.analysis.index_sums import Index, IndexSum
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.transforms.tile.vectorise_parallel.detours import (
-    I32,
-    REPEAT_BYTES,
-    DetourEmitter,
-)
+from tilelang_npu.target.chip_data import REPEAT_BYTES
+from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32, DetourEmitter
 
 
 class UnalignedAccesses(DetourEmitter):

@@ -1,0 +1,132 @@
+"""512 keys at a time
+
+The products with V are accumulated in L0C over 512 keys, so they are stored half as often. The Vector cores update the
+maximum, the sums and the result once for each 512 keys. K is still loaded in pieces of 256 keys, because L1 has no more
+room.
+
+Insight: the cost of the operations that run once for each group of keys, which are the transfer of the products through GM
+and the rescaling of the result, does not grow with the number of keys. The profile only shows that the pipes have no gaps.
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+AUTO = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+}
+
+
+@tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7], target="ascendc", pass_configs=AUTO)
+def attention(heads, queries, keys, dim, step=512, loaded=256, base=128, rows=16, lines=32, cores=24):
+    tiles = -(-queries // (2 * base))  # in each head
+    step = min(step, keys)
+    steps = keys // step
+
+    @T.prim_func
+    def attention(
+        Q: T.Tensor((heads, queries, dim), "float16"),
+        K: T.Tensor((heads, keys, dim), "float16"),
+        V: T.Tensor((heads, keys, dim), "float16"),
+        O: T.Tensor((heads, queries, dim), "float16"),
+        scaled: T.Tensor((heads, queries, dim), "float16"),
+        scores: T.Tensor((cores, 2 * base, step), "float16"),
+        weights: T.Tensor((cores, 2 * base, step), "float16"),
+        products: T.Tensor((cores, 2 * base, dim), "float32"),
+    ):
+        with T.Kernel(cores, is_npu=True) as (core, vid):
+            q = T.alloc_L1((2 * base, dim), "float16")
+            k = T.alloc_L1((loaded, dim), "float16")
+            v = T.alloc_L1((step, dim), "float16")
+            p = T.alloc_L1((base, base), "float16")
+            score = T.alloc_L0C((base, base), "float32")
+            product = T.alloc_L0C((base, dim), "float32")
+
+            given = T.alloc_ub((lines, dim), "float16")
+            half = T.alloc_ub((rows, step), "float16")
+            s = T.alloc_ub((rows, step), "float32")
+            found = T.alloc_ub((rows, 1), "float32")
+            sums = T.alloc_ub((base, 1), "float32")
+            largest = T.alloc_ub((base, 1), "float32")
+            share = T.alloc_ub((base, 1), "float32")
+            total = T.alloc_ub((base, 1), "float32")
+            added = T.alloc_ub((lines, dim), "float32")
+            result = T.alloc_ub((base, dim), "float32")
+            narrow = T.alloc_ub((lines, dim), "float16")
+
+            turns = T.ceildiv(heads * tiles - core, cores)
+            for turn in T.serial(turns):
+                own = turn * cores + core
+                for r in T.Pipelined(base // lines, num_stages=2):
+                    row = own % tiles * 2 * base + vid * base + r * lines
+                    T.copy(Q[own // tiles, row : row + lines, :], given)
+                    T.tile.mul(given, given, dim**-0.5)
+                    T.copy(given, scaled[own // tiles, row : row + lines, :])
+            T.tile.fill(result, 0.0)
+            T.tile.fill(total, 0.0)
+
+            for turn in T.Pipelined(turns * steps, num_stages=2):
+                i = turn % steps
+                own = turn // steps * cores + core
+                head = own // tiles
+                first = own % tiles * 2 * base
+
+                if i == 0:
+                    T.copy(scaled[head, first : first + 2 * base, :], q)
+                for part in T.Pipelined(step // loaded, num_stages=2):
+                    T.copy(K[head, i * step + part * loaded:i * step + (part + 1) * loaded, :], k)
+                    for h in T.serial(2):
+                        for j in T.Pipelined(loaded // base, num_stages=2):
+                            T.gemm_v0(q[h * base:(h + 1) * base, :], k[j * base:(j + 1) * base, :], score,
+                                      transpose_B=True, init=True)
+                            at = part * loaded + j * base
+                            T.copy(score, scores[core, h * base:(h + 1) * base, at : at + base])
+
+                if i == 0:
+                    T.tile.fill(largest, -(2.0**30))  # gives the results of the previous tile a weight of zero
+                T.copy(largest, share)
+                for r in T.Pipelined(base // rows, num_stages=3):
+                    at = vid * base + r * rows
+                    T.copy(scores[core, at : at + rows, :], half)
+                    T.copy(half, s)
+                    T.reduce_max(s, found, dim=-1)
+                    T.tile.max(found, found, largest[r * rows:(r + 1) * rows, :])
+                    T.copy(found, largest[r * rows:(r + 1) * rows, :])
+                    T.tile.sub(s, s, found)
+                    T.tile.exp(s, s)
+                    T.copy(s, half)
+                    T.copy(half, weights[core, at : at + rows, :])
+                    T.reduce_sum(s, sums[r * rows:(r + 1) * rows, :], dim=-1)
+                T.tile.sub(share, share, largest)
+                T.tile.exp(share, share)
+
+                T.copy(V[head, i * step:(i + 1) * step, :], v)
+                for h in T.serial(2):
+                    for j in T.Pipelined(step // base, num_stages=2):
+                        T.copy(weights[core, h * base:(h + 1) * base, j * base:(j + 1) * base], p)
+                        T.gemm_v0(p, v[j * base:(j + 1) * base, :], product, init=(j == 0))
+                    T.copy(product, products[core, h * base:(h + 1) * base, :])
+
+                T.tile.mul(total, total, share)
+                T.tile.add(total, total, sums)
+                for r in T.Pipelined(base // lines, num_stages=2):
+                    at = r * lines
+                    T.copy(products[core, vid * base + at:vid * base + at + lines, :], added)
+                    T.tile.mul(result[at : at + lines, :], result[at : at + lines, :], share[at : at + lines, :])
+                    T.tile.add(result[at : at + lines, :], result[at : at + lines, :], added)
+                if i == steps - 1:
+                    for r in T.serial(base // lines):
+                        at = r * lines
+                        T.tile.div(result[at : at + lines, :], result[at : at + lines, :], total[at : at + lines, :])
+                        T.copy(result[at : at + lines, :], narrow)
+                        T.copy(narrow, O[head, first + vid * base + at : first + vid * base + at + lines, :])
+
+    return attention
+
+
+if __name__ == "__main__":
+    check(attention)

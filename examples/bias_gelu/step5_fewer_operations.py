@@ -1,0 +1,66 @@
+"""Fewer vector operations
+
+In float16 V has no more gaps, so only less vector work makes the kernel faster. With `w = z / 2` the formula is `w + w *
+tanh(w * (a + b * w * w))`, which saves two operations on each element. The bias is halved once, before the loop, and `x` is
+halved before its conversion to float32, where it takes half as many vectors.
+
+Insight: the formula can be written with two operations fewer, and some of the rest can be done once or in float16.
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@T.macro
+def gelu(n, columns, x, z, b):
+    q = T.alloc_shared((n, columns), "float32")
+    for r, c in T.Parallel(n, columns):
+        x[r, c] = x[r, c] * 0.5
+    T.copy(x, z)
+    for r, c in T.Parallel(n, columns):
+        z[r, c] = z[r, c] + b[0, c]
+    for r, c in T.Parallel(n, columns):
+        q[r, c] = z[r, c] * z[r, c]
+    for r, c in T.Parallel(n, columns):
+        q[r, c] = T.tanh(z[r, c] * (1.5957691216 + 0.2854193 * q[r, c]))
+    for r, c in T.Parallel(n, columns):
+        x[r, c] = z[r, c] + z[r, c] * q[r, c]
+
+
+@tilelang.jit(target="npuir")
+def bias_gelu(rows, columns, dtype, cores=48):
+    tile = 8
+    turns = rows // (tile * cores)
+    rest = rows - turns * tile * cores
+    piece = T.ceildiv(rest, cores)
+
+    @T.prim_func
+    def bias_gelu(
+        X: T.Tensor((rows, columns), dtype), B: T.Tensor((1, columns), dtype), Y: T.Tensor((rows, columns), dtype)
+    ):
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            narrow = T.alloc_shared((1, columns), dtype)
+            b = T.alloc_shared((1, columns), "float32")
+            x = T.alloc_shared((tile, columns), dtype)
+            z = T.alloc_shared((tile, columns), "float32")
+            T.copy(B, narrow)
+            T.copy(narrow, b)
+            T.vmul(b, 0.5, b)
+            for i in T.Pipelined(turns, num_stages=2):
+                row = (i * cores + core) * tile
+                T.copy(X[row, 0], x)
+                gelu(tile, columns, x, z, b)
+                T.copy(x, Y[row, 0])
+            if rest:
+                row = turns * tile * cores + core * piece
+                T.copy(X[row, 0], x[:piece, :])
+                gelu(piece, columns, x[:piece, :], z[:piece, :], b)
+                T.copy(x[:piece, :], Y[row, 0])
+
+    return bias_gelu
+
+
+if __name__ == "__main__":
+    check(bias_gelu)

@@ -1,0 +1,186 @@
+"""Pods of simulated cards whose ranks are threads of this process: :func:`run` starts them.
+
+Scripts that start a process for each rank, as TileLang-Ascend's do, use ``import shmem`` instead
+(:mod:`tilelang_npu.compat.shmem`). Both use the memory of :mod:`tilelang_npu.symmetric_heap`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tilelang_npu.card_races import CardRaces
+from tilelang_npu.errors import TileError, doors
+from tilelang_npu.runtime.kernel.listeners import Listener, listen
+from tilelang_npu.simulator.machine.op_records import accesses_to_gm, footprint, number_of
+from tilelang_npu.symmetric_heap import PodMemory, SymmetricHeap, is_shared, join
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
+    from tilelang_npu.simulator.sanitizer.findings import Finding
+
+__all__ = ["Card", "run"]
+
+Result = TypeVar("Result")
+
+
+class Card:
+    """One card of a pod, as the thread sees it that drives the card.
+
+    Args:
+        heap: the card's membership in the pod.
+    """
+
+    def __init__(self, heap: SymmetricHeap) -> None:
+        self._heap = heap
+
+    @property
+    def rank(self) -> int:
+        """The number of the card, from 0."""
+        return self._heap.rank
+
+    @property
+    def ranks(self) -> int:
+        """The number of cards of the pod."""
+        return self._heap.ranks
+
+    def tensor(self, shape: int | Sequence[int], dtype: DTypeLike = "float32") -> NDArray[Any]:
+        """Allocates an array on the symmetric heap, and fills it with zeros. All cards must make the same call.
+
+        Args:
+            shape: the shape, or the number of elements.
+            dtype: the element type, as NumPy takes it.
+
+        Raises:
+            TileError: T432, the cards ask for different numbers of bytes; T433, a card does not make the call; T434, the heap
+                is full.
+        """
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        kind = np.dtype(dtype)
+        made = self._heap.allocate(math.prod(sizes) * kind.itemsize).view(kind).reshape(sizes)
+        made[...] = np.zeros((), kind)
+        self.barrier()  # no card writes to another one that has yet to write its zeros
+        return made
+
+    def free(self, tensor: NDArray[Any]) -> None:
+        """Frees an array that :meth:`tensor` has made. All cards must make the same call.
+
+        Raises:
+            TileError: T430, the array was not made by :meth:`tensor`; T432 and T433, as :meth:`tensor`.
+        """
+        self._heap.free(int(tensor.ctypes.data))
+
+    def barrier(self) -> None:
+        """Waits until all cards have called this method.
+
+        Raises:
+            TileError: T433, a card has ended, or does not call it in time.
+        """
+        self._heap.barrier()
+        races = self._heap.memory.races
+        if races is not None:
+            if self.rank == 0:
+                races.clear()
+            self._heap.barrier()
+
+
+class _LocalAccesses(Listener):
+    """Notes what the kernels of a card read and write in the card's own part of the heap.
+
+    Args:
+        heap: the card's membership in the pod.
+        races: finds the races between the cards.
+    """
+
+    def __init__(self, heap: SymmetricHeap, races: CardRaces) -> None:
+        self.thread = threading.get_ident()
+        self._heap, self._races = heap, races
+
+    def on_launched(self, kernel: Any, launch: AnyLaunch, findings: list[Finding]) -> None:
+        """Notes the accesses of a run, as far as they are to tensors on the heap.
+
+        Raises:
+            TileError: S231, another card has accessed the same bytes, and one of the two writes.
+        """
+        for part in launch.parts:
+            arrays = enumerate(part.recorded.bound.arrays)
+            shared = {number: array for number, array in arrays if array is not None and is_shared(array)}
+            if shared:
+                self._note(part.recorded, shared)
+
+    def _note(self, recorded: RecordedLaunch, shared: Mapping[int, NDArray[np.uint8]]) -> None:
+        """Notes the accesses of a launch to the given arguments, by their numbers."""
+        for run in recorded.blocks:
+            for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
+                records = recorded.program.functions[index].records
+                for place, _, event, access in accesses_to_gm(records, stream, lambda access: access.buffer in shared):
+                    where = footprint(access, event, offsets[place]).simplified()
+                    if where.empty:
+                        continue
+                    view = np.ndarray((*where.sizes, where.element), np.uint8, shared[access.buffer], where.offset,
+                                      (*where.strides, 1))
+                    line = records[number_of(event)].location
+                    if access.reads:
+                        self._races.note(self._heap.rank, view, writes=False, location=line)
+                    if access.writes:
+                        self._races.note(self._heap.rank, view, writes=True, location=line)
+
+
+def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 20, timeout: float = 120.0,
+        sanitize: bool = False) -> list[Result]:
+    """Calls ``body`` for each card of a new pod, in a thread of its own, and returns the results in the order of the ranks.
+
+    Args:
+        body: the function that drives a card. Kernels that it calls with arrays of :meth:`Card.tensor` reach the other cards.
+        ranks: the number of cards.
+        heap_bytes: the bytes of each card's part of the symmetric heap. They take memory only where they are used.
+        timeout: the seconds after which a card stops waiting for others.
+        sanitize: whether to look for races between the cards: bytes of the heap that a kernel of one card writes, and a kernel
+            of another card accesses, without a call of :meth:`Card.barrier` between.
+
+    Raises:
+        TileError: T431, the number of cards is not possible; T434, ``heap_bytes`` is not positive; S231, a race between cards;
+            and any exception of ``body``. If several cards fail, it is that of the first card that did not fail because another
+            one had.
+    """
+    if ranks < 1:
+        raise TileError(f"a pod cannot have {ranks} cards", code="T431", help="pass a positive number")
+    if heap_bytes < 1:
+        raise TileError(f"a symmetric heap of {heap_bytes} bytes cannot be made", code="T434", help="pass a positive number")
+    memory = PodMemory.of_threads(ranks, heap_bytes)
+    races = memory.races = CardRaces(memory.data) if sanitize else None
+    results: list[Any] = [None] * ranks
+    errors: list[BaseException | None] = [None] * ranks
+
+    def drive(rank: int) -> None:
+        heap = None
+        try:
+            heap = join(rank, ranks, heap_bytes, memory, timeout)
+            with nullcontext() if races is None else listen(_LocalAccesses(heap, races)):
+                results[rank] = body(Card(heap))
+        except BaseException as error:  # noqa: BLE001  the caller of run gets it
+            errors[rank] = error
+            if heap is not None:
+                heap.abandon()
+
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(drive, rank), name=f"rank {rank}")
+               for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    failed = [error for error in errors if error is not None]
+    for error in sorted(failed, key=lambda error: isinstance(error, TileError) and error.code == "T433"):
+        raise error
+    return results
+
+
+doors(globals())

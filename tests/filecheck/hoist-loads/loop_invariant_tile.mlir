@@ -1,0 +1,20 @@
+// RUN: tilelang-npu opt %s -p hoist-loads | filecheck %s
+// The load is loop-invariant and is hoisted before the loop.
+// CHECK:      tile.copy %W to %w
+// CHECK-NEXT: scf.for
+// CHECK-NEXT:   tile.elementwise "add"
+func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %W: memref<8x64xf32, #hivm.address_space<gm>>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  tile.launch(%c1) sub_blocks 1 : i64 {
+  ^bb0(%block: index):
+    %x = tile.alloc "x" : memref<8x64xf32, #hivm.address_space<ub>>
+    %w = tile.alloc "w" : memref<8x64xf32, #hivm.address_space<ub>>
+    scf.for %i = %c0 to %c4 step %c1 {
+      tile.copy %W to %w : memref<8x64xf32, #hivm.address_space<gm>> to memref<8x64xf32, #hivm.address_space<ub>>
+      tile.elementwise "add" ins(%x, %w : memref<8x64xf32, #hivm.address_space<ub>>, memref<8x64xf32, #hivm.address_space<ub>>) outs(%x : memref<8x64xf32, #hivm.address_space<ub>>)
+    }
+  }
+  return
+}

@@ -1,0 +1,24 @@
+// RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
+// The loop may have no iteration; then nothing in it waits for the load before it.
+// CHECK:      hivm.hir.load
+// CHECK-NEXT: hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID[[ID:.]]>]
+// CHECK:      scf.for
+// CHECK:      }
+// CHECK:      hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID[[ID]]>]
+// CHECK-NEXT: hivm.hir.vrelu
+func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = arith.subi %n, %c1 : index
+  %p0 = arith.constant 0 : i64
+  %p1 = arith.constant 256 : i64
+  %a = hivm.hir.pointer_cast(%p0) : memref<64xf32, #hivm.address_space<ub>>
+  %b = hivm.hir.pointer_cast(%p1) : memref<64xf32, #hivm.address_space<ub>>
+  hivm.hir.load ins(%X : memref<64xf32, #hivm.address_space<gm>>) outs(%a : memref<64xf32, #hivm.address_space<ub>>)
+  scf.for %j = %c0 to %m step %c1 {
+    hivm.hir.load ins(%X : memref<64xf32, #hivm.address_space<gm>>) outs(%b : memref<64xf32, #hivm.address_space<ub>>)
+    hivm.hir.vrelu ins(%b : memref<64xf32, #hivm.address_space<ub>>) outs(%b : memref<64xf32, #hivm.address_space<ub>>)
+  }
+  hivm.hir.vrelu ins(%a : memref<64xf32, #hivm.address_space<ub>>) outs(%a : memref<64xf32, #hivm.address_space<ub>>)
+  return
+}

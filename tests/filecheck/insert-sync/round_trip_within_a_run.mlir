@@ -1,0 +1,47 @@
+// RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
+// Two slots, and two flags that are set at the start. Each run of the inner loop waits for all of them, so the loads of the
+// next run follow those of the previous run: no barrier.
+// CHECK-LABEL: @ended_mix_aiv
+// CHECK-NOT:     pipe_barrier
+// CHECK:         return
+func.func @ended_mix_aic(%ffts: i64, %W: memref<16x16xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIC>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %true = arith.constant true
+  %p0 = arith.constant 0 : i64
+  %p1 = arith.constant 1024 : i64
+  %a = hivm.hir.pointer_cast(%p0) : memref<1x1x16x16xf16, #hivm.address_space<cbuf>>
+  %b = hivm.hir.pointer_cast(%p1) : memref<1x1x16x16xf16, #hivm.address_space<cbuf>>
+  %c = hivm.hir.pointer_cast(%p0) : memref<1x1x16x16xf32, #hivm.address_space<cc>>
+  scf.for %t = %c0 to %n step %c1 {
+    scf.for %i = %c0 to %n step %c1 {
+      hivm.hir.mmadL1 ins(%a, %b, %true, %c16, %c16, %c16 : memref<1x1x16x16xf16, #hivm.address_space<cbuf>>, memref<1x1x16x16xf16, #hivm.address_space<cbuf>>, i1, index, index, index) outs(%c : memref<1x1x16x16xf32, #hivm.address_space<cc>>)
+      hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = 1
+      hivm.hir.fixpipe {dma_mode = #hivm.dma_mode<nz2nd>} ins(%c : memref<1x1x16x16xf32, #hivm.address_space<cc>>) outs(%W : memref<16x16xf32, #hivm.address_space<gm>>)
+      hivm.hir.sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = 0 ffts_base_addr = %ffts
+    }
+    hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = 1
+    hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = 1
+  }
+  return
+}
+func.func @ended_mix_aiv(%ffts: i64, %W: memref<16x16xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %true = arith.constant true
+  %p0 = arith.constant 0 : i64
+  %p1 = arith.constant 1024 : i64
+  scf.for %t = %c0 to %n step %c1 {
+    hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = 1 ffts_base_addr = %ffts
+    hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = 1 ffts_base_addr = %ffts
+    scf.for %i = %c0 to %n step %c1 {
+      %u = hivm.hir.pointer_cast(%p0, %p1) : memref<16x16xf32, #hivm.address_space<ub>>
+      hivm.hir.sync_block_wait[<VECTOR>, <PIPE_FIX>, <PIPE_S>] flag = 0
+      hivm.hir.load ins(%W : memref<16x16xf32, #hivm.address_space<gm>>) outs(%u : memref<16x16xf32, #hivm.address_space<ub>>)
+      hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = 1 ffts_base_addr = %ffts
+    }
+  }
+  return
+}

@@ -1,8 +1,0 @@
-// RUN: tilelang-npu opt %s -p legalise-types --verify-diagnostics | filecheck %s
-// No buffer behind the operand says how large the temporary may become.
-// CHECK: error[T251]: this operation needs a temporary buffer, and its size has no constant bound
-// CHECK: help: work on a buffer of constant size, or on a slice of one
-func.func @k(%x: memref<?xbf16, #hivm.address_space<ub>>) {
-  tile.elementwise "exp" ins(%x : memref<?xbf16, #hivm.address_space<ub>>) outs(%x : memref<?xbf16, #hivm.address_space<ub>>)
-  return
-}
