@@ -170,3 +170,80 @@ def test_reshape_and_view(lines: Any) -> None:
 def test_shapes_that_cannot_be_seen(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
     with refused(code, at=statement, message=message):
         kernel(statement)
+
+
+# -- rows of a flat tensor, and whole matrices in L0C ---------------------------------------------------------------------
+
+
+def rows_apart(total: int, rows: int, columns: int, dtype: str) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((total,), dtype), places: T.Tensor((2,), "int32"), B: T.Tensor((rows, columns), dtype),
+             D: T.Tensor((total,), dtype)):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            x = T.alloc_ub((rows, columns), dtype)
+            with T.Scope("V"):
+                apart = places[0]
+                first = places[1]
+                T.copy(A[first], x, stride=apart)
+                T.copy(x, B)
+                T.copy(x, D[first], stride=apart)
+
+    return tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_rows_of_a_flat_tensor(dtype: str, rng: np.random.Generator) -> None:
+    """``stride`` is the distance of rows: with gaps, without, from any element on, and past the end of the tensor."""
+    kernel = rows_apart(1000, 7, 48, dtype)
+    given = rng.integers(-99, 99, 1000).astype(dtype)
+    for apart, first in ((100, 0), (100, 16), (48, 3), (200, 5), (160, 40)):
+        loaded, stored = np.zeros((7, 48), dtype), np.zeros(1000, dtype)
+        for row in range(7):
+            part = given[first + row * apart:][:48]
+            loaded[row, :len(part)] = part
+            stored[first + row * apart:][:48] = part
+        for run in (kernel, kernel.interpret):
+            found = np.ones((7, 48), dtype), np.zeros(1000, dtype)
+            run(given, np.array([apart, first], np.int32), *found)
+            np.testing.assert_array_equal(found[0], loaded, err_msg=f"{apart} from {first} on")
+            np.testing.assert_array_equal(found[1], stored, err_msg=f"{apart} from {first} on")
+
+
+@pytest.mark.parametrize(("statement", "code", "message"), [
+    ("T.copy(A[0, 0], a, stride=256)", "T231", "neither operand is a flat global tensor"),
+    ("T.copy(a, b, stride=128)", "T231", "neither operand is a flat global tensor"),
+    ("T.copy(V[0], a[0, 0], stride=128)", "T131", "element of a .* is not a matrix"),
+    ("T.copy(V[0], line, stride=128)", "T131", r"line \[128\] float32 is not a matrix"),
+    ("T.copy(V[0], a, stride=0)", "T145", "stride is 0"),
+    ("T.copy(A[0, 0], a, tmp=3)", "T110", "tmp must be a buffer"),
+])
+def test_wrong_strides(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
+    with refused(code, at=statement, message=message):
+        kernel(statement)
+
+
+@pytest.mark.parametrize("columns", [1, 40])
+def test_a_part_of_a_matrix_in_l0c(columns: int, rng: np.random.Generator) -> None:
+    """A slice of the tensor says how much of a matrix of a buffer in L0C is stored, a single column too."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, columns + 8), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_L1((32, 32), "float16")
+            b = T.alloc_L1((32, 64), "float16")
+            acc = T.alloc_L0C((2, 32, 64), "float32")
+            with T.Scope("C"):
+                T.copy(A, a)
+                T.copy(A, b[:, 0:32])
+                T.copy(A, b[:, 32:64])
+                T.gemm_v0(a, b, acc[1, :, :], init=True)
+                T.copy(acc[1, :, :], C[:, 0:columns])
+                T.copy(acc[1, :, :], C[:, columns:columns + 8])
+
+    kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    given = rng.integers(-4, 5, (32, 32)).astype(np.float16)
+    product = given.astype(np.float32) @ np.concatenate([given, given], 1).astype(np.float32)
+    expected = np.concatenate([product[:, :columns], product[:, :8]], 1)
+    for run in (kernel, kernel.interpret):
+        found = np.full((32, columns + 8), 7, np.float32)
+        run(given, found)
+        np.testing.assert_array_equal(found, expected)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import TileError
 
 
@@ -77,3 +81,102 @@ def test_contracts(kernel: Any, refused: Any, statement: str, code: str, message
         with pytest.raises(TileError) as caught:
             kernel(statement)
         assert caught.value.notes == notes
+
+
+# -- gemm_v0 of some columns, and products that are stored part by part -------------------------------------------------
+
+AUTOMATIC = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}
+
+
+def some_columns(n_actual: int | None, transposed: bool) -> Any:
+    shape = (128, 64) if transposed else (64, 128)
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 64), "float16"), B: T.Tensor(shape, "float16"), sizes: T.Tensor((1,), "int32"),
+             C: T.Tensor((32, 128), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_L1((32, 64), "float16")
+            b = T.alloc_L1(shape, "float16")
+            acc = T.alloc_L0C((32, 128), "float32")
+            with T.Scope("C"):
+                n = sizes[0]
+                T.copy(A, a)
+                T.copy(B, b)
+                T.gemm_v0(a, b, acc, transpose_B=transposed, init=True, kL0Size=64, n_actual=n_actual or n)
+                T.copy(acc, C)
+
+    return tilelang.compile(main, out_idx=[3], target="ascendc", pass_configs=AUTOMATIC)
+
+
+@pytest.mark.filterwarnings("ignore:stale.S221")  # the kernel stores the columns that are not computed, too
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("n_actual", [None, 64, 112])
+def test_gemm_v0_of_some_columns(n_actual: int | None, transposed: bool, rng: np.random.Generator) -> None:
+    """As upstream: ``n_actual`` columns of a product with a transposed B; all columns of any other product."""
+    kernel = some_columns(n_actual, transposed)
+    a = rng.integers(-4, 5, (32, 64)).astype(np.float16)
+    b = rng.integers(-4, 5, (128, 64) if transposed else (64, 128)).astype(np.float16)
+    product = a.astype(np.float32) @ (b.T if transposed else b).astype(np.float32)
+    columns = (n_actual or 48) if transposed else 128
+    for run in (kernel, kernel.interpret):
+        np.testing.assert_array_equal(run(a, b, np.array([48], np.int32))[:, :columns], product[:, :columns])
+
+
+def part_by_part(m: int, n: int, k: int, part: int, dtype: str, transposed: tuple[bool, bool], *, runtime: bool) -> Any:
+    left, right = (k, m) if transposed[0] else (m, k), (n, k) if transposed[1] else (k, n)
+
+    @T.prim_func
+    def main(A: T.Tensor(left, dtype), B: T.Tensor(right, dtype), sizes: T.Tensor((1,), "int32"),
+             C: T.Tensor((2, m, n), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_L1(left, dtype)
+            b = T.alloc_L1(right, dtype)
+            acc = T.alloc_L0C((m, part), "float32")
+            with T.Scope("C"):
+                depth = sizes[0]
+                T.copy(A, a)
+                T.copy(B, b)
+                T.gemm_v0_fixp(a, b, acc, C[1, :, :], k_actual=depth if runtime else None, transpose_A=transposed[0],
+                               transpose_B=transposed[1], init=True)
+
+    return tilelang.compile(main, target="ascendc", pass_configs=AUTOMATIC)
+
+
+@pytest.mark.parametrize("runtime", [False, True])
+@pytest.mark.parametrize(("m", "n", "k", "part", "dtype", "transposed"), [
+    (64, 512, 128, 128, "float16", (False, False)), (40, 200, 72, 64, "bfloat16", (False, False)),
+    (64, 96, 128, 128, "float16", (False, True)), (32, 160, 64, 64, "float16", (True, True))])
+def test_products_that_are_stored_part_by_part(m: int, n: int, k: int, part: int, dtype: str, transposed: tuple[bool, bool],
+                                               runtime: bool, rng: np.random.Generator) -> None:
+    """``T.gemm_v0_fixp``: the parts take turns in L0C; unit flags, not events, order products and stores."""
+    kernel = part_by_part(m, n, k, part, dtype, transposed, runtime=runtime)
+    element = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    a = rng.integers(-4, 5, (k, m) if transposed[0] else (m, k)).astype(element)
+    b = rng.integers(-4, 5, (n, k) if transposed[1] else (k, n)).astype(element)
+    depth = 50 if runtime else k
+    left, right = (a.T if transposed[0] else a).astype(np.float32), (b.T if transposed[1] else b).astype(np.float32)
+    for run in (kernel, kernel.interpret):
+        found = np.full((2, m, n), 7, np.float32)
+        run(a, b, np.array([depth], np.int32), found)
+        np.testing.assert_array_equal(found[1], left[:, :depth] @ right[:depth])
+        assert (found[0] == 7).all()
+    text = kernel.mlir()
+    assert text.count("hivm.hir.fixpipe") == text.count("hivm.hir.mmadL1") == -(-n // part)
+    assert "PIPE_FIX>, <EVENT" not in text
+    assert not kernel.last_launch.hazards
+
+
+@pytest.mark.parametrize(("statement", "code", "message"), [
+    ("T.gemm_v0(l1a, l1bt, l0c, transpose_B=True, n_actual=40)", "T145", "n_actual is 40"),
+    ("T.gemm_v0(l1a, l1bt, l0c, transpose_B=True, n_actual=144)", "T120", "size asks for"),
+    ("T.gemm_v0(l1a, l1b, l0c, kL0Size=40)", "T145", "kL0Size is 40"),
+    ("T.gemm_v0(l1a, l1b, l0c, kL0Size=4096)", "T145", "kL0Size is 4096"),
+    ("T.gemm_v0_fixp(l1a, l1b, l0c, acc, init=True)", "T122", "the destination acc .* is not in a global tensor"),
+    ("T.gemm_v0_fixp(l1a, l1b, l0c[:, 0:64], A, init=False)", "T190", "init is not True, and dst A .* has 2 parts of 64"),
+    ("T.gemm_v0_fixp(l1a, l1bt, l0c[:, 0:64], A, transpose_B=True, init=True, n_actual=64)", "T190", "n_actual is given"),
+    ("T.gemm_v0_fixp(l1a, l1b, l0c, A, k_actual=0, init=True)", "T145", "k_actual is 0"),
+    ("T.gemm_v0_fixp(l1a, l1b, l0c[0:32, :], A, init=True)", "T120", "M of A and C differ"),
+])
+def test_wrong_columns_and_parts(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
+    with refused(code, at=statement, message=message):
+        kernel(statement)

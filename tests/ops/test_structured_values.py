@@ -180,6 +180,20 @@ def _flip(calls: Batch, rng: np.random.Generator, element: DType) -> None:
 
 
 @case
+def _vsort(calls: Batch, rng: np.random.Generator, element: DType) -> None:
+    for shape in [(65,), (1,), (5, 13), (2, 3, 40)]:
+        for descending in (False, True):
+            a = rng.permuted(np.arange(np.prod(shape)) - 20.0).reshape(shape).astype(element.numpy)
+            values, places = empty(calls, element, *shape), empty(calls, dtype("i32"), *shape)
+            order = np.argsort(-a if descending else a, axis=-1)
+            held = calls.hold(a)
+            axis = len(shape) - 1 if descending else -1
+            calls.call(f"T.vsort({held}, {values}, {places}, descending={descending}, sort_axis={axis})", values,
+                       np.take_along_axis(a, order, -1))
+            calls.also(places, order.astype(np.int32))
+
+
+@case
 def _arith_progression(calls: Batch, rng: np.random.Generator, element: DType) -> None:
     first, step = (0.5, -0.25) if element.is_float else (np.iinfo(element.numpy).max - 5, 3)
     for count, held in [(65, 65), (7, 65), (1, 1)]:

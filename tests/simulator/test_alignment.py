@@ -93,3 +93,28 @@ def test_single_elements_lie_anywhere() -> None:
     a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     assert found(tilelang.compile(main, target="ascendc", pass_configs=SWITCHES), a, b) == []
     assert b[3] == 6
+
+
+@pytest.mark.parametrize(("queue", "target", "expected"), [
+    (0, 0, []), (2, 8, []), (6, 0, []), (1, 0, [("custom", 4)]), (0, 2, [("custom", 520), ("store", 520)])])
+def test_queues_of_records_begin_at_records(queue: int, target: int, expected: list[tuple[str, int]],
+                                            rng: np.random.Generator) -> None:
+    """The queues of a merge begin at multiples of 8 bytes, its destination at a multiple of 32; only run time knows where."""
+    @T.prim_func
+    def main(A: T.Tensor((128,), "float32"), places: T.Tensor((2,), "int32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((128,), "float32")
+            d = T.alloc_ub((64,), "float32")
+            first = places[0]
+            out = places[1]
+            T.copy(A, a)
+            T.vmrgsort(a[first:first + 16], a[64:80], a, a, d[out:out + 32], (8, 8, 0, 0), 3)
+            T.copy(d[out:out + 32], B)
+
+    scores = np.sort(rng.permutation(16).reshape(2, 8), 1)[:, ::-1]
+    a, b = np.zeros(128, np.float32), np.zeros(32, np.float32)
+    a[queue:queue + 16:2], a[64:80:2] = scores
+    kernel = tilelang.compile(main, target="npuir")
+    kernel(a, np.array([queue, target], np.int32), b)
+    assert [(hazard.first.op, hazard.start) for hazard in kernel.last_launch.hazards] == expected
+    np.testing.assert_array_equal(b[::2], np.arange(15, -1, -1))

@@ -160,6 +160,13 @@ def _scratch_of_transpose(op: hivm.VTransposeOp) -> int:
     return 512 if last and str(_memref_type(op.ins()[0]).element_type) in ("i64", "ui64") else 0
 
 
+def _scratch_of_sort(op: hivm.VSortOp) -> int:
+    length = _static_shape(op.src)[-1]
+    narrow, indices, ascending = _element_bytes(op.src) == 2, len(op.dst) == 2, not op.descending.value.data
+    parts = (8 if narrow else 4) if indices else (10 if narrow else 5)
+    return 0 if length == 1 else (parts + ascending) * _round_up(length, 32)
+
+
 _SCRATCH_RULES: dict[type[Operation], Callable[[Any], int]] = {
     hivm.VReduceOp: _scratch_of_reduction,
     hivm.VGatherOp: lambda op: _element_count(op.indices),
@@ -167,6 +174,7 @@ _SCRATCH_RULES: dict[type[Operation], Callable[[Any], int]] = {
     hivm.VCummaxOp: lambda op: _element_count(op.ins()[0]),
     hivm.VInterleaveOp: _scratch_of_interleave,
     hivm.VTransposeOp: _scratch_of_transpose,
+    hivm.VSortOp: _scratch_of_sort,
 }
 
 

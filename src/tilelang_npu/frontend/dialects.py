@@ -25,8 +25,8 @@ from tilelang_npu.traced import source
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
                     "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
-_ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address",
-                      "printf", "dump_tensor", "set_deq_scale"})
+_ASCENDC = frozenset({"gemm_v0", "gemm_v0_fixp", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag",
+                      "annotate_address", "printf", "dump_tensor", "set_deq_scale"})
 _LIBRARIES = frozenset({"tilelang_npu", "numpy", "torch", "scipy", "ml_dtypes", "xdsl", *sys.stdlib_module_names})
 """The packages whose functions are not searched, because they use no operation of the language."""
 _MOST_MEMBERS = 256

@@ -78,12 +78,19 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
     cornered = _in_corner(source, target) if ascendc else None
     if cornered is not None:
         return cornered
-    if not transpose and isinstance(source, HostBuffer) is not isinstance(target, HostBuffer) and source.ndim == target.ndim:
-        whole, part = (source, target) if isinstance(source, HostBuffer) else (target, source)
+    if not transpose and _is_whole_place(source) is not _is_whole_place(target) and source.ndim == target.ndim:
+        whole, part = (source, target) if _is_whole_place(source) else (target, source)
         if all(b <= a for a, b in zip(whole.extents, part.extents, strict=True)):
             shrunk = whole.resized(part.extents)
             source, target = (shrunk, part) if whole is source else (part, shrunk)
     return _matched(source, target, transpose)
+
+
+def _is_whole_place(memory: TileRef) -> bool:
+    """Whether an operand is a whole buffer, or all of one of the matrices of a buffer in L0C."""
+    whole = memory.buffer.extents
+    return isinstance(memory, HostBuffer) or (memory.space == "l0c" and all(
+        memory.offsets[axis] == 0 and memory.sizes[axis] == whole[axis] for axis in memory.kept))
 
 
 def _borrowed(start: HostElement, peer: TileRef, transpose: bool) -> TileRef:
@@ -116,9 +123,9 @@ def _in_corner(source: TileRef, target: TileRef) -> tuple[TileRef, TileRef] | No
     stored. Returns None for any other copy.
     """
     part, whole = (source, target) if source.space == "gm" else (target, source)
-    if isinstance(part, HostBuffer) or not isinstance(whole, HostBuffer) or whole.space == "gm" or part.space != "gm":
+    if isinstance(part, HostBuffer) or not _is_whole_place(whole) or whole.space == "gm" or part.space != "gm":
         return None
-    small, room = part.squeezed(), whole.squeezed()
+    small, room = (part, whole) if part.ndim == whole.ndim else (part.squeezed(), whole.squeezed())
     fits = small.ndim <= room.ndim and small.extents != room.extents and all(
         a <= b for a, b in zip(small.extents, room.extents[room.ndim - small.ndim:], strict=True))
     if not fits:
@@ -141,16 +148,42 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
 @tiles("copy", "npuir_copy")
 def copy(src: object, dst: object, *options: object, coalesced_width: object = None, size: object = None,
          pad_value: object = None,
-         enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
-    """Copies a tile (``T.copy``) and converts its elements to the type of the destination, rounding to nearest even."""
+         enable_relu: bool = False, transpose: bool = False, disable_tma: object = None, unit_flag: object = None,
+         real_k: object = None, real_n: object = None, stride: object = None) -> None:
+    """Copies a tile (``T.copy``) and converts its elements to the type of the destination, rounding to nearest even.
+
+    ``unit_flag`` has no effect, since the interpreter executes one statement after the other.
+    """
+    if stride is not None:
+        _copy_rows_apart(operand(src), operand(dst), integer(stride), pad_value)
+        return
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     given = dict(zip(["size"] if options and isinstance(options[0], (list, tuple)) else names, options, strict=False))
     transposed = bool(given.get("transpose", transpose))
     a, b = both_sides(src, dst, given.get("size", size), transpose=transposed)
+    if real_k is not None or real_n is not None:
+        wanted = list(b.extents)
+        for axis, part in ((1 if b.space == "l0a" else 0, real_k), (1, real_n)):
+            wanted[axis] = wanted[axis] if part is None else integer(part)
+        a, b = a.resized(wanted[::-1] if transposed else wanted), b.resized(wanted)
     if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, HostSlice) and b.space == "l1"
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
         b = b.buffer  # the load fills the whole matrix: the rest becomes padding
     move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
+
+
+def _copy_rows_apart(source: TileRef | HostElement, target: TileRef | HostElement, stride: int, pad: object) -> None:
+    """Copies a matrix on chip from or to rows of a flat global tensor that are ``stride`` elements apart."""
+    loads = source.buffer.space == "gm"
+    flat, matrix = (source, target) if loads else (target, source)
+    place, tile = memory_of(flat), memory_of(matrix).squeezed()
+    for row in range(tile.extents[0]):
+        offsets, sizes = list(tile.offsets), list(tile.sizes)
+        offsets[tile.kept[0]] += row
+        sizes[tile.kept[0]] = 1
+        line = HostSlice(tile.buffer, offsets, sizes, tile.kept[1:])
+        there = HostSlice(place.buffer, (place.offsets[0] + row * stride,), line.extents, (0,))
+        move(*((there, line) if loads else (line, there)), pad=pad)
 
 
 tiles("async_copy")(lambda src, dst, **_: copy(src, dst))  # the copy has ended when the statement has
@@ -388,8 +421,52 @@ def _product(parameters: Sequence[str], gpu: bool, A: object, B: object, C: obje
 
 tiles("gemm")(partial(_product, ("size", "initC", "a_transpose", "b_transpose"), True))
 tiles("npuir_dot")(partial(_product, ("size", "initC", "a_transpose", "b_transpose"), False))
-tiles("gemm_v0")(partial(_product, ("transpose_A", "transpose_B", "init"), False))
-tiles("mma", "npu_gemm")(partial(_product, ("init",), False))
+
+
+@tiles("gemm_v0")
+def gemm_v0(A: object, B: object, C: object, transpose_A: bool = False, transpose_B: bool = False, init: object = False,
+            kL0Size: int = 128, n_actual: object = None) -> None:
+    """Executes a matrix product of which ``n_actual`` columns are computed if B is transposed (``T.gemm_v0``)."""
+    size = None
+    if n_actual is not None and transpose_B:
+        size = _sizes(A, C, None, n_actual, transpose_a=bool(transpose_A))
+    product(A, B, C, init, bool(transpose_A), bool(transpose_B), size)
+
+
+@tiles("mma", "npu_gemm")
+def mma(A: object, B: object, C: object, init: object = False, n_actual: object = None, unit_flag: object = None,
+        k_actual: object = None) -> None:
+    """Executes a matrix product of the first ``k_actual`` elements along k and the first ``n_actual`` columns (``T.mma``)."""
+    product(A, B, C, init, transpose_a=False, transpose_b=False, size=_sizes(A, C, k_actual, n_actual, transpose_a=False))
+
+
+@tiles("gemm_v0_fixp")
+def gemm_v0_fixp(A: object, B: object, C: object, dst: object, k_actual: object = None, transpose_A: bool = False,
+                 transpose_B: bool = False, init: object = False, n_actual: object = None) -> None:
+    """Executes a matrix product in parts of as many columns as C has, and copies each part to ``dst`` (``T.gemm_v0_fixp``)."""
+    right, part, result = _matrix(B), _matrix(C), _matrix(dst)
+    for first in range(0, result.extents[1], part.extents[1]):
+        width = min(part.extents[1], result.extents[1] - first)
+        across, slot = _columns(right, 0 if transpose_B else 1, first, width), _columns(part, 1, 0, width)
+        size = _sizes(A, slot, k_actual, n_actual if transpose_B else None, transpose_a=bool(transpose_A))
+        product(A, across, slot, init, bool(transpose_A), bool(transpose_B), size)
+        stored_columns = size[2]
+        move(_columns(slot, 1, 0, stored_columns), _columns(result, 1, first, stored_columns))
+
+
+def _sizes(a: object, c: object, k: object, n: object, *, transpose_a: bool) -> list[int]:
+    """Returns the sizes M, K and N of a product; ``k`` and ``n`` are the given ones, or None for those of the matrices."""
+    rows, columns = _matrix(c).extents
+    depth = _matrix(a).extents[0 if transpose_a else 1]
+    return [rows, depth if k is None else integer(k), columns if n is None else integer(n)]
+
+
+def _columns(matrix: TileRef, axis: int, first: int, count: int) -> TileRef:
+    """Returns ``count`` rows (axis 0) or columns (axis 1) of a matrix, from the number ``first`` on."""
+    offsets, sizes = list(matrix.offsets), list(matrix.sizes)
+    offsets[matrix.kept[axis]] += first
+    sizes[matrix.kept[axis]] = count
+    return HostSlice(matrix.buffer, offsets, sizes, matrix.kept)
 
 
 # --- additions to global tensors -----------------------------------------------------------------------------------------

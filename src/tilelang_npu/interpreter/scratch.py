@@ -17,6 +17,7 @@ from tilelang_npu.interpreter.operation_table import OPERATIONS, known
 from tilelang_npu.interpreter.vectors import executes_here
 
 _NAMES = (
+    "copy",
     *(f"reduce_{name}" for name in ("sum", "max", "min", "prod", "any", "all", "bitand", "bitor", "bitxor")),
     *(f"tile.{name}" for name in (
         "sort", "merge_sort", "topk", "gather_mask", "select", "sigmoid", "bilinear_interpolation", "gather", "sin", "cos",
@@ -58,3 +59,4 @@ def _with_scratch(function: Callable[..., object]) -> Callable[..., object]:
 
 for _name in _NAMES:
     known(_name)(_with_scratch(OPERATIONS[_name]))
+known("npuir_copy")(OPERATIONS["copy"])

@@ -168,6 +168,17 @@ def flip(src: object, dst: object, axis: int, size: object = None) -> None:
     _move([src], [dst], lambda values: np.flip(values, axis), size)
 
 
+@tiles("vsort", "npuir_sort")
+def sort_rows(src: object, dst_value: object, dst_index: object, descending: bool = False, sort_axis: int = -1) -> None:
+    """Writes the elements of ``src``, sorted along an axis, to ``dst_value``, and their positions to ``dst_index``."""
+    def compute(values: Array) -> tuple[Array, Array]:
+        wide = values.astype(np.float64)
+        order = np.argsort(-wide if descending else wide, axis=sort_axis, kind="stable")
+        return np.take_along_axis(values, order, sort_axis), order
+
+    _move([src], [dst_value, dst_index], compute)
+
+
 @tiles("tile.arith_progression", "tile.createvecindex")
 def arith_progression(buffer: object = None, first_value: object = None, diff_value: object = 1, count: object = None,
                       **other: object) -> None:

@@ -63,7 +63,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "alloc_shared", "alloc_fragment", "alloc_frag", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
         "alloc_local", "alloc_var", "alloc_global",
         "annotate_address", "annotate_layout", "reinterpretcast")},
-    **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "mma", "GemmWarpPolicy")},
+    **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "gemm_v0_fixp", "npuir_dot", "mma", "GemmWarpPolicy")},
     **{name: ("cube_moves", name) for name in (
         "copy_pa", "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd",
         "npuir_store_nz2nd")},

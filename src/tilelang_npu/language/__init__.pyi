@@ -83,6 +83,7 @@ from tilelang_npu.language.logical import any_of as any_of
 from tilelang_npu.language.matrix import GemmWarpPolicy as GemmWarpPolicy
 from tilelang_npu.language.matrix import gemm as gemm
 from tilelang_npu.language.matrix import gemm_v0 as gemm_v0
+from tilelang_npu.language.matrix import gemm_v0_fixp as gemm_v0_fixp
 from tilelang_npu.language.matrix import mma as mma
 from tilelang_npu.language.matrix import mma as npu_gemm
 from tilelang_npu.language.matrix import npuir_dot as npuir_dot
@@ -1345,6 +1346,30 @@ def npuir_sin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Element types: float16, float32.
 
     Example: ``T.npuir_sin(a, out)``
+    """
+
+def npuir_sort(src: Tile, dst_value: Tile, dst_index: Tile, descending: _bool = False, sort_axis: _int = -1) -> None:
+    """Write the elements of ``src`` to ``dst_value``, sorted along the last axis, and the positions that they had along this
+    axis to ``dst_index``.
+
+    ``src`` and ``dst_value`` are float32 or float16, ``dst_index`` is int32; all have the same shape. Of equal elements, the
+    one with the smaller position comes first here; the hardware promises no order of equal elements.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_sort(scores, values, places, descending=True)``
+
+    Args:
+        src: the elements.
+        dst_value: the destination of the sorted elements.
+        dst_index: the destination of their positions.
+        descending: whether the largest element comes first; otherwise the smallest.
+        sort_axis: the last axis, as its number or as -1.
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the shapes differ, or ``sort_axis`` is not the last axis; T112,
+            a destination shares elements with another operand; T145, ``descending`` is not True or False; T201, an operand is
+            not in UB.
     """
 
 def npuir_sqrt(A: Tile, B: Tile) -> None:
@@ -2614,6 +2639,30 @@ def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Example: ``T.vsin(a, out)``
     """
 
+def vsort(src: Tile, dst_value: Tile, dst_index: Tile, descending: _bool = False, sort_axis: _int = -1) -> None:
+    """Write the elements of ``src`` to ``dst_value``, sorted along the last axis, and the positions that they had along this
+    axis to ``dst_index``.
+
+    ``src`` and ``dst_value`` are float32 or float16, ``dst_index`` is int32; all have the same shape. Of equal elements, the
+    one with the smaller position comes first here; the hardware promises no order of equal elements.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsort(scores, values, places, descending=True)``
+
+    Args:
+        src: the elements.
+        dst_value: the destination of the sorted elements.
+        dst_index: the destination of their positions.
+        descending: whether the largest element comes first; otherwise the smallest.
+        sort_axis: the last axis, as its number or as -1.
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the shapes differ, or ``sort_axis`` is not the last axis; T112,
+            a destination shares elements with another operand; T145, ``descending`` is not True or False; T201, an operand is
+            not in UB.
+    """
+
 def vsort32(src: Tile, indices: Tile, dst: Tile, repeat_times: _int = 1) -> None:
     """Sort ``repeat_times`` groups of 32 scores, each in descending order, and write records of score and index to ``dst``.
 
@@ -3820,37 +3869,38 @@ __all__ = [
     "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf",
     "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float",
     "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod",
-    "func_attr", "gather", "gemm", "gemm_v0", "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot",
-    "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4",
-    "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log",
-    "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min", "min_value", "mma",
-    "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add",
-    "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4",
-    "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or",
-    "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast", "npuir_clamp", "npuir_clear", "npuir_cmp",
-    "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax", "npuir_cumsum", "npuir_deinterleave", "npuir_div",
-    "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_floor",
-    "npuir_floordiv", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp",
-    "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod",
-    "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec",
-    "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl",
-    "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub",
-    "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor",
-    "pad", "parallel", "pdl_sync", "pdl_trigger", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf",
-    "ptx_commit_group", "ptx_wait_group", "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all",
-    "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod",
-    "reduce_sum", "reduce_with_index", "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu",
-    "reshape", "round", "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag",
-    "set_max_nreg", "shift_left", "shift_right", "shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi",
-    "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
-    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
-    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
-    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
-    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
-    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
-    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
-    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
-    "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec",
-    "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort32", "vsqrt", "vsub", "vtan",
-    "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings", "grid",
+    "half", "hypot", "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16",
+    "int32", "int4", "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln",
+    "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min",
+    "min_value", "mma", "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs",
+    "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2",
+    "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift", "npuir_bitwise_not",
+    "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast", "npuir_clamp",
+    "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax", "npuir_cumsum",
+    "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill",
+    "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf",
+    "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2",
+    "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad",
+    "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape",
+    "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sort", "npuir_sqrt",
+    "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos",
+    "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
+    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
+    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
+    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
+    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
+    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
+    "shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh",
+    "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
+    "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose",
+    "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs",
+    "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
+    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
+    "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2",
+    "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf",
+    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
+    "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid",
+    "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag",
+    "warpgroup_fence_operand",
 ]

@@ -38,14 +38,19 @@ def _move(what: str, src: Tile, dst: Tile, size: object, spaces: tuple[tuple[Spa
     builder = Builder.running(what)
     ends = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     for role, end, allowed in (("source", ends[0], spaces[0]), ("destination", ends[1], (spaces[1],))):
-        _check_memory(what, role, end, allowed)
+        require_memory(what, role, end, allowed)
     a, b = movement.extents(builder, what, *ends, size)
     check_inside(what, a)
     check_inside(what, b)
     builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), relu=relu), what)
 
 
-def _check_memory(what: str, role: str, end: Addressable | Element, allowed: tuple[Space, ...]) -> None:
+def require_memory(what: str, role: str, end: Addressable | Element, allowed: tuple[Space, ...]) -> None:
+    """Checks that an operand is in one of the memories ``allowed``, or in a scope that may become one.
+
+    Raises:
+        TileError: T122, the operand is in another memory.
+    """
     space = end.buffer.space
     if space not in allowed and space not in [_OPEN.get(each) for each in allowed]:
         places = " or ".join(_PLACES[each] for each in allowed)
@@ -166,7 +171,7 @@ def copy_pa(dst: Tile, kv: Operand, block_table: Operand, block_size: Number, he
     target, cache, table = (as_memory(what, role, value) for role, value in (
         ("the destination", dst), ("the cache", kv), ("the block table", block_table)))
     for role, memory, space in (("destination", target, "cbuf"), ("source", cache, "gm"), ("source", table, "gm")):
-        _check_memory(what, role, memory, (space,))  # type: ignore[arg-type]  # these are two of the spaces
+        require_memory(what, role, memory, (space,))  # type: ignore[arg-type]  # these are two of the spaces
     if table.dtype != "int32":
         raise TileError(f"{what}: the block table {table.describe()} has elements of {table.dtype}", code="T110",
                         help="pass the block table as int32")
@@ -220,5 +225,5 @@ def _flat(builder: Builder, what: str, memory: Addressable, row: Sequence[int]) 
     return Buffer(memory.name, memory.dtype, shape, "gm", view(builder, memory.ssa(builder), shape), memory.buffer.location)
 
 
-__all__ = ["copy_pa", "load_nd2nz", "npuir_load_nd2nz", "npuir_store_fixpipe", "npuir_store_nz2nd", "store_fixpipe",
-           "store_nz2nd"]
+__all__ = ["copy_pa", "load_nd2nz", "npuir_load_nd2nz", "npuir_store_fixpipe", "npuir_store_nz2nd",
+           "require_memory", "store_fixpipe", "store_nz2nd"]

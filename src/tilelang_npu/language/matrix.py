@@ -1,4 +1,4 @@
-"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot`` and ``T.mma``."""
+"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.gemm_v0_fixp``, ``T.npuir_dot`` and ``T.mma``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import numpy as np
 from tilelang_npu import target
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.cube_moves import require_memory
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
+from tilelang_npu.language.unit_flag_argument import passes_on, unit_flag_mode
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent, convert
+from tilelang_npu.traced.conversions import Extent, convert, extent
 from tilelang_npu.traced.kinds import BOOL
-from tilelang_npu.traced.symbols import Sym
+from tilelang_npu.traced.symbols import Number, Sym
 
 ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
                 "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
@@ -85,20 +87,93 @@ def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: objec
     _product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
 
 
-def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False) -> None:
+def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False,
+            kL0Size: int = 128, n_actual: Number | None = None) -> None:
     """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` if ``init`` is true (ascendc).
 
     Shapes, element types and memories are as for ``T.gemm``. ``C`` is written, and is also read unless ``init`` is true.
 
     Example: ``T.gemm_v0(a, b, c, init=True)``
 
+    Args:
+        A, B: the operands.
+        C: the accumulator.
+        transpose_A: whether ``A`` is stored as (k, m).
+        transpose_B: whether ``B`` is stored as (n, k).
+        init: whether the product replaces the contents of ``C``.
+        kL0Size: the part of k that upstream loads into L0 at once; has no effect, since ``mmadL1`` divides k itself.
+        n_actual: the number of columns to compute, a multiple of 16, if ``transpose_B`` is true; the other columns of ``C``
+            keep their contents. Without ``transpose_B`` all columns are computed, as upstream does. The number need not be
+            constant.
+
     Raises:
-        TileError: as ``T.gemm``.
+        TileError: as ``T.gemm``; T145, ``kL0Size`` or ``n_actual`` is not a multiple of 16.
     """
-    _product("T.gemm_v0", A, B, C, None, init, bool(transpose_A), bool(transpose_B))
+    what = "T.gemm_v0"
+    if type(kL0Size) is not int or kL0Size % 16 or not 0 < kL0Size <= 4095:
+        raise TileError(f"{what}: kL0Size is {kL0Size!r}", code="T145",
+                        help="kL0Size must be a positive multiple of 16, at most 4095")
+    _require_whole_fractals(what, n_actual)
+    size = None
+    if n_actual is not None and transpose_B:
+        size = _sizes(what, A, C, None, n_actual, transpose_a=bool(transpose_A))
+    _product(what, A, B, C, size, init, bool(transpose_A), bool(transpose_B))
 
 
-def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
+def gemm_v0_fixp(A: Tile, B: Tile, C: Tile, dst: Tile, k_actual: Number | None = None, transpose_A: bool = False,
+                 transpose_B: bool = False, init: object = False, n_actual: Number | None = None) -> None:
+    """Write the matrix product of ``A`` and ``B`` to the global tensor ``dst``, some columns at a time (ascendc).
+
+    ``C`` is an accumulator in L0C for the columns of one part: each part is multiplied, and stored to ``dst`` before the next
+    one uses ``C``. So a product that is larger than L0C is possible. Unit flags pass ``C`` from the product to the store and
+    back.
+
+    Example: ``T.gemm_v0_fixp(p, v, c, O[row:row + 64, :], k_actual=n, init=True)``
+
+    Args:
+        A, B: the operands in L1, as for ``T.gemm_v0``.
+        C: the accumulator, with the rows of ``dst``, and as many columns as a part has.
+        dst: a global tensor (m, n), or a slice of one.
+        k_actual: how many elements along k are multiplied; without it, all. The number need not be constant.
+        transpose_A, transpose_B: as for ``T.gemm_v0``.
+        init: whether the product replaces the contents of ``C``; must be true, unless ``dst`` has only one part.
+        n_actual: the number of columns to compute and store, as for ``T.gemm_v0``; ``dst`` must then have only one part.
+
+    Raises:
+        TileError: as ``T.gemm_v0``; T122, also if ``dst`` is not in GM; T190, ``init`` is not true, or ``n_actual`` is given,
+            and ``dst`` has several parts.
+    """
+    what = "T.gemm_v0_fixp"
+    _require_whole_fractals(what, n_actual)
+    result, part = _matrix(what, "dst", dst), _matrix(what, "C", C)
+    require_memory(what, "destination", result, ("gm",))
+    left, right = _matrix(what, "A", A), _matrix(what, "B", B)
+    columns, width = result.extents[1], part.extents[1]
+    if not isinstance(columns, int) or not isinstance(width, int):
+        raise TileError(f"{what}: the number of columns of {result.describe()} or {part.describe()} is not constant",
+                        code="T120",
+                        help="take a slice with a constant number of columns; n_actual may be known only at run time")
+    several = columns > width
+    if several and (init is not True or n_actual is not None):
+        given = "n_actual is given" if n_actual is not None else "init is not True"
+        raise TileError(f"{what}: {given}, and dst {result.describe()} has {-(-columns // width)} parts of {width} columns",
+                        code="T190", help="call it for each part, with that part of B, of dst and of the accumulator")
+    for first in range(0, columns, width):
+        here = min(width, columns - first)
+        across = _span(right, 0 if transpose_B else 1, first, here)
+        slot, target = _span(part, 1, 0, here), _span(result, 1, first, here)
+        size = None
+        if k_actual is not None or (n_actual is not None and transpose_B):
+            size = _sizes(what, left, slot, k_actual, n_actual if transpose_B else None, transpose_a=bool(transpose_A))
+        _product(what, left, across, slot, size, init, bool(transpose_A), bool(transpose_B), unit_flag="ENABLED_WITH_UPDATE")
+        if size is not None and n_actual is not None and transpose_B:
+            slot, target = (_cut_columns(what, memory, size[2]) for memory in (slot, target))
+        builder = Builder.running(what)
+        builder.tile_op(tile.CopyOp(slot.ssa(builder), target.ssa(builder), unit_flag="ENABLED_WITH_UPDATE"), what)
+
+
+def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None = None, unit_flag: Number | None = None,
+        k_actual: Number | None = None) -> None:
     """Add the matrix product of ``A`` in L0A and ``B`` in L0B to ``C`` in L0C, or write it to ``C`` if ``init`` is true
     (ascendc).
 
@@ -107,8 +182,23 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
 
     Example: ``T.mma(left, right, c, init=(k == 0))``
 
+    Args:
+        A, B: the operands.
+        C: the accumulator.
+        init: whether the product replaces the contents of ``C``.
+        n_actual: the number of columns to compute; the other columns of ``C`` keep their contents. ``B`` must have been loaded
+            with ``T.copy(..., real_n=n_actual)``. The number need not be constant.
+        unit_flag: how the product passes blocks of ``C`` to the ``T.copy`` with a unit flag that stores them, without an event
+            between the two: ``0b10`` keeps the blocks for the next product, ``0b11`` passes them on. Either way, the product
+            waits until the store before it has given them back. ``T.if_then_else(last, 0b11, 0b10)`` is possible. 0 or None for
+            no unit flags.
+        k_actual: how many elements along k are multiplied. ``A`` and ``B`` must have been loaded with ``T.copy(...,
+            real_k=k_actual)``. The number need not be constant.
+
     Raises:
-        TileError: as ``T.gemm``; T122, also if ``A`` is not in L0A or ``B`` is not in L0B.
+        TileError: as ``T.gemm``; T122, also if ``A`` is not in L0A or ``B`` is not in L0B; T123, the loads of ``A`` and ``B``
+            have other sizes than the product, and so another layout; T145, there is no such unit flag; S307, while the kernel
+            runs, a pipe waits for blocks that the other pipe does not pass on.
     """
     what = "T.mma"
     for role, value, space, name in (("A", A, "ca", "L0A"), ("B", B, "cb", "L0B")):
@@ -116,7 +206,10 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
         if memory.buffer.space != space:
             raise TileError(f"{what}: {role} {memory.describe()} is not in {name}", code="T122",
                             help=f"allocate it with T.alloc_{name} and load it from L1; T.gemm_v0 takes matrices in L1")
-    _product(what, A, B, C, None, init, transpose_a=False, transpose_b=False)
+    size = None if n_actual is None and k_actual is None else _sizes(what, A, C, k_actual, n_actual, transpose_a=False)
+    passes = passes_on(what, unit_flag)
+    mode = "ENABLED_WITHOUT_UPDATE" if passes is not None else unit_flag_mode(what, unit_flag)
+    _product(what, A, B, C, size, init, transpose_a=False, transpose_b=False, unit_flag=mode, passes=passes)
 
 
 class GemmWarpPolicy:
@@ -136,7 +229,41 @@ def _chosen(starts: list[object]) -> object:
     return odd[0] if odd else any(starts)
 
 
-def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool) -> None:
+def _require_whole_fractals(what: str, n_actual: object) -> None:
+    """Raises T145 if a number of columns is a constant, and not a positive multiple of 16."""
+    if isinstance(n_actual, int) and (n_actual % 16 or n_actual <= 0):
+        raise TileError(f"{what}: n_actual is {n_actual}", code="T145",
+                        help="n_actual must be a positive multiple of 16: fractals of L0C have 16 columns")
+
+
+def _sizes(what: str, a: Tile, c: Tile, k: Number | None, n: Number | None, *, transpose_a: bool) -> list[Extent]:
+    """Returns the sizes m, k and n of a product of which the author gave some; the others are those of ``a`` and ``c``."""
+    builder = Builder.running(what)
+    rows, columns = _matrix(what, "C", c).extents
+    depth = _matrix(what, "A", a).extents[0 if transpose_a else 1]
+    for name, value in (("k_actual", k), ("n_actual", n)):
+        if isinstance(value, bool) or (isinstance(value, int) and value <= 0):
+            raise TileError(f"{what}: {name} is {value}", code="T145", help=f"{name} must be at least 1")
+    return [rows, depth if k is None else extent(builder, k), columns if n is None else extent(builder, n)]
+
+
+def _span(memory: Addressable, axis: int, first: int, size: int) -> Addressable:
+    """Returns the part of a matrix that has ``size`` rows or columns from the number ``first`` on."""
+    offsets, sizes = list(memory.offsets), list(memory.sizes)
+    start = offsets[memory.kept[axis]]
+    offsets[memory.kept[axis]] = extent(Builder.running("a part of a matrix"), start + first)
+    sizes[memory.kept[axis]] = size
+    return Region(memory.buffer, offsets, sizes, memory.kept)
+
+
+def _cut_columns(what: str, memory: Addressable, columns: Extent) -> Addressable:
+    sizes = list(memory.sizes)
+    sizes[memory.kept[1]] = columns
+    return resized(memory, sizes)
+
+
+def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool,
+             unit_flag: str | None = None, passes: object = None) -> None:
     builder = Builder.running(what)
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
@@ -156,7 +283,8 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
                         help="init must be True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
-                                transpose_a=transpose_a, transpose_b=transpose_b), what)
+                                transpose_a=transpose_a, transpose_b=transpose_b, unit_flag=unit_flag,
+                                passes=None if passes is None else arithmetic.truth(builder, passes).ssa(builder)), what)
 
 
 def _matrix(what: str, role: str, value: object) -> Addressable:
@@ -237,4 +365,4 @@ def _check_types(what: str, a: Addressable, b: Addressable, c: Addressable) -> N
                         help=f"the Cube core computes {legal}")
 
 
-__all__ = ["ACCUMULATORS", "GemmWarpPolicy", "gemm", "gemm_v0", "mma", "npuir_dot"]
+__all__ = ["ACCUMULATORS", "GemmWarpPolicy", "gemm", "gemm_v0", "gemm_v0_fixp", "mma", "npuir_dot"]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import ARRAY_OF_THE_HOST, TileError, is_array, shown
@@ -30,18 +31,22 @@ from tilelang_npu.language.operands import (
     view,
     with_axes,
 )
+from tilelang_npu.language.scratch import use_scratch
+from tilelang_npu.language.unit_flag_argument import unit_flag_mode
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import ir_types
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
-from tilelang_npu.traced.symbols import Sym, polynomial
+from tilelang_npu.traced.symbols import Number, Sym, polynomial
 
 WHAT = "T.copy"
 
 
 def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None, size: Sizes | None = None,
-         pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
+         pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None,
+         tmp: Tile | None = None, unit_flag: int | None = None, real_k: Number | None = None, real_n: Number | None = None,
+         stride: Number | None = None) -> None:
     """Copy the tile ``src`` to ``dst``, and convert its elements to the element type of ``dst``.
 
     An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
@@ -69,11 +74,21 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         enable_relu: whether negative elements become 0.
         transpose: whether the last two axes are swapped.
         coalesced_width, disable_tma: have no effect.
+        tmp: scratch memory in UB of the caller, whose contents are undefined after the call.
+        unit_flag: for a copy from L0C to GM, L1 or UB: ``0b11`` to take the blocks of L0C that a ``T.mma`` with a unit flag
+            passes on, without an event between the two, and to give them back. 0 or None for no unit flags.
+        real_k: for a load from L1 to L0A or L0B: how many elements along k are loaded. L0A and L0B then have the layout that
+            ``T.mma(k_actual=real_k)`` multiplies. The number need not be constant.
+        real_n: for a load from L1 to L0B: how many columns are loaded, for ``T.mma(n_actual=real_n)``.
+        stride: the distance between rows of a tile in a flat global tensor, in elements. The tensor must have one axis, and the
+            tile at least two; the operand then gives the first element. The number need not be constant.
 
     Raises:
         TileError: T131, the shapes differ, or neither operand has a shape; T112, the operands share
             elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` is given and the source
-            is on chip, or ``enable_relu`` or ``transpose`` is given and both operands are in GM.
+            is on chip, or ``enable_relu`` or ``transpose`` is given and both operands are in GM, or ``unit_flag``, ``real_k``,
+            ``real_n`` or ``stride`` is given for a copy between other memories; T145, an argument has no such value; S307,
+            while the kernel runs, a pipe waits for blocks of L0C that the other pipe does not pass on.
     """
     builder = Builder.running(WHAT)
     builder.require_kernel(WHAT)
@@ -95,8 +110,17 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
             raise TileError(f"{WHAT}: {name} is {flag!r}", code="T145", help=f"{name} must be True or False")
     relu, transposed = bool(flags["enable_relu"]), bool(flags["transpose"])
 
+    flag = unit_flag_mode(WHAT, unit_flag)
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
+    use_scratch(WHAT, tmp, src, dst, flat=False)
+    if stride is not None:
+        source, target = _with_rows_apart(builder, source, target, stride)
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
+    if real_k is not None or real_n is not None:
+        a, b = _part_for_product(builder, a, b, real_k, real_n, transpose=transposed)
+    if flag is not None and a.buffer.space != "cc":
+        raise TileError(f"{WHAT}: unit_flag is given, and the source {a.describe()} is not in L0C", code="T231",
+                        help="remove unit_flag: unit flags pass blocks of L0C from a product to the copy that stores them")
     if a.buffer.space == b.buffer.space == "gm" and (relu or transposed):
         raise TileError(f"{WHAT} from global {a.name} to global {b.name} goes through UB, which has no "
                         f"{'transpose' if transposed else 'enable_relu'}", code="T231",
@@ -119,8 +143,86 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     loaded = a.ssa(builder)
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
-    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu), WHAT,
+    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
                     by_point=builder.dialect == "npuir")
+
+
+def _part_for_product(builder: Builder, a: Addressable, b: Addressable, k: object, n: object, *, transpose: bool,
+                      ) -> tuple[Addressable, Addressable]:
+    """Returns the operands of a load to L0A or L0B, cut to the part that a product multiplies.
+
+    Args:
+        builder: the trace.
+        a: the source in L1.
+        b: the destination: m by k in L0A, k by n in L0B.
+        k, n: the arguments ``real_k`` and ``real_n``; None for all elements of an axis.
+        transpose: whether the load swaps the axes.
+
+    Raises:
+        TileError: T231, the copy is no such load; T131, a number is larger than the axis; T145, it is not positive.
+    """
+    name = "real_k" if k is not None else "real_n"
+    if b.buffer.space not in ("ca", "cb") or b.ndim != 2:
+        raise TileError(f"{WHAT}: {name} is given, and the destination {b.describe()} is not a matrix in L0A or L0B",
+                        code="T231", help=f"remove {name}, or slice both operands to the size that is copied")
+    if n is not None and b.buffer.space == "ca":
+        raise TileError(f"{WHAT}: real_n is given, and the destination {b.describe()} is in L0A, which has rows m and columns "
+                        "k", code="T231", help="give real_n to the load to L0B")
+    wanted = list(b.extents)
+    for label, axis, value in (("real_k", 1 if b.buffer.space == "ca" else 0, k), ("real_n", 1, n)):
+        if value is None:
+            continue
+        size, have = extent(builder, value), wanted[axis]
+        if isinstance(size, int) and size <= 0:
+            raise TileError(f"{WHAT}: {label} is {size}", code="T145", help=f"{label} must be at least 1")
+        if isinstance(size, int) and isinstance(have, int) and size > have:
+            raise TileError(f"{WHAT}: {label} is {size}, and {b.describe()} has only {have}", code="T131",
+                            help=f"give {label} at most the size of the tile, or load a larger tile")
+        wanted[axis] = size
+    return _with_extents(a, wanted[::-1] if transpose else wanted), _with_extents(b, wanted)
+
+
+def _with_rows_apart(builder: Builder, source: Addressable | Element, target: Addressable | Element, stride: object,
+                     ) -> tuple[Addressable | Element, Addressable | Element]:
+    """Returns the operands of a copy between a tile on chip and rows of a flat global tensor, ``stride`` elements apart.
+
+    The global tensor is seen as a matrix whose row ``i`` begins at element ``i * stride``, and whose rows overlap.
+
+    Raises:
+        TileError: T231, no operand or both are in GM, or the tensor has several axes; T131, the tile on chip is not a matrix;
+            T145, the stride is not positive.
+    """
+    flat, tile_on_chip = (source, target) if source.buffer.space == "gm" else (target, source)
+    whole = flat.buffer
+    argument = whole.value.owner.source if isinstance(whole.value.owner, tile.TensorOp) else whole.value
+    if whole.space != "gm" or tile_on_chip.buffer.space == "gm" or whole.ndim != 1 or isinstance(argument.owner, Operation):
+        raise TileError(f"{WHAT}: stride is given, and neither operand is a flat global tensor, with one axis", code="T231",
+                        help="remove stride: the rows of a tensor with several axes are as far apart as its shape says")
+    matrix = None if isinstance(tile_on_chip, Element) else with_axes(tile_on_chip, squeezed_axes(tile_on_chip))
+    if matrix is None or matrix.ndim != 2:
+        raise TileError(f"{WHAT}: stride is given, and {tile_on_chip.describe()} is not a matrix", code="T131",
+                        help="remove stride for a single row, or pass a buffer or a slice with two axes")
+    apart, total = extent(builder, stride), whole.extents[0]
+    if isinstance(apart, int) and apart <= 0:
+        raise TileError(f"{WHAT}: stride is {apart}", code="T145", help="stride must be at least 1")
+    first = flat.indices[0] if isinstance(flat, Element) else flat.offsets[0]
+    rows = extent(builder, (total - first + (apart - 1)) // apart)
+    sizes, strides = ([value if isinstance(value, int) else value.ssa(builder) for value in parts]
+                      for parts in ((rows, total), (apart, 1)))
+    made = builder.discardable(tile.StridedTensorOp(argument, sizes, strides)).results[0]
+    seen = Buffer(whole.name, whole.dtype, (rows, total), "gm", made, whole.location)  # type: ignore[arg-type]  # as a size
+    seen.has_gaps = True
+    part = Region(seen, (0, first), matrix.extents, (0, 1))
+    return (part, matrix) if flat is source else (matrix, part)
+
+
+def _with_extents(memory: Addressable, wanted: Sequence[Extent]) -> Addressable:
+    sizes = list(memory.sizes)
+    for axis, size in zip(memory.kept, wanted, strict=True):
+        sizes[axis] = size
+    found = Region(memory.buffer, memory.offsets, sizes, memory.kept)
+    check_inside(WHAT, found)
+    return found
 
 
 def _is_front(memory: Addressable) -> bool:
@@ -230,13 +332,24 @@ def _borrowed(what: str, start: Element, peer: Addressable, transpose: bool) -> 
 
 
 def _paired(what: str, builder: Builder, a: Addressable, b: Addressable, transpose: bool) -> tuple[Addressable, Addressable]:
-    """Two operands that both have a shape. A whole buffer takes the sizes of a slice with as many axes."""
-    if not transpose and isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
-        whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
+    """Two operands that both have a shape. A whole buffer, or a whole matrix in L0C, takes the sizes of a slice with as many
+    axes.
+    """
+    if not transpose and _is_whole_place(a) is not _is_whole_place(b) and a.ndim == b.ndim:
+        whole, part = (a, b) if _is_whole_place(a) else (b, a)
         shrunk = _shrunk(builder, whole, part)
         if shrunk is not None:
             return (shrunk, part) if whole is a else (part, shrunk)
     return _squeezed(what, a, b, transpose)
+
+
+def _is_whole_place(memory: Addressable) -> bool:
+    """Whether an operand is a whole buffer, or all of one of the matrices of a buffer in L0C, as in ``c[slot, :, :]``."""
+    if isinstance(memory, Buffer):
+        return True
+    whole = memory.buffer.sizes
+    return memory.buffer.space == "cc" and all(
+        memory.offsets[axis] == 0 and memory.sizes[axis] == whole[axis] for axis in memory.kept)
 
 
 def _fewer_axes(start: Element, peer: Addressable) -> bool:
@@ -252,9 +365,11 @@ def _in_corner(source: Addressable, target: Addressable) -> tuple[Addressable, A
     A load names the whole buffer, whose rest is padded. A store names the part of the buffer that is stored.
     """
     part, whole = (source, target) if source.buffer.space == "gm" else (target, source)
-    if isinstance(part, Buffer) or not isinstance(whole, Buffer) or whole.space == "gm" or part.buffer.space != "gm":
+    if isinstance(part, Buffer) or not _is_whole_place(whole) or whole.buffer.space == "gm" or part.buffer.space != "gm":
         return None
-    small, room = with_axes(part, squeezed_axes(part)), with_axes(whole, squeezed_axes(whole))
+    small, room = part, whole
+    if part.ndim != whole.ndim:
+        small, room = with_axes(part, squeezed_axes(part)), with_axes(whole, squeezed_axes(whole))
     if small.ndim > room.ndim or same_shape(small.extents, room.extents):
         return None
     have = room.extents[room.ndim - small.ndim:]
@@ -276,14 +391,15 @@ def _shrunk(builder: Builder, whole: Addressable, part: Addressable) -> Addressa
     """The first elements of a whole buffer, with the sizes of a slice; None where it does not shrink. Constant sizes shrink in
     the npuir dialect only.
     """
-    sizes: list[Extent] = []
+    sizes = list(whole.sizes)
     changed = False
-    for mine, other in zip(whole.extents, part.extents, strict=True):
+    for axis, other in zip(whole.kept, part.extents, strict=True):
+        mine = sizes[axis]
         constant = isinstance(mine, int) and isinstance(other, int)
         if constant and (other > mine or (other < mine and builder.dialect == "ascendc")):
             return None
-        changed = changed or same_extent(whole.sizes[len(sizes)], other) is not True
-        sizes.append(other)
+        changed = changed or same_extent(mine, other) is not True
+        sizes[axis] = other
     return Region(whole.buffer, whole.offsets, sizes, whole.kept) if changed else whole
 
 

@@ -396,6 +396,36 @@ def _flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None, *, what: s
     call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
 
 
+@_function("vsort", "npuir_sort")
+def _sort_rows(src: Tile, dst_value: Tile, dst_index: Tile, descending: bool = False, sort_axis: int = -1, *, what: str,
+               ) -> None:
+    """Write the elements of ``src`` to ``dst_value``, sorted along the last axis, and the positions that they had along this
+    axis to ``dst_index``.
+
+    ``src`` and ``dst_value`` are float32 or float16, ``dst_index`` is int32; all have the same shape. Of equal elements, the
+    one with the smaller position comes first here; the hardware promises no order of equal elements.
+
+    Example: ``NAME(scores, values, places, descending=True)``
+
+    Args:
+        src: the elements.
+        dst_value: the destination of the sorted elements.
+        dst_index: the destination of their positions.
+        descending: whether the largest element comes first; otherwise the smallest.
+        sort_axis: the last axis, as its number or as -1.
+
+    Raises:
+        TileError: T110, an element type is not supported; T111, the shapes differ, or ``sort_axis`` is not the last axis; T112,
+            a destination shares elements with another operand; T145, ``descending`` is not True or False; T201, an operand is
+            not in UB.
+    """
+    if not isinstance(descending, (bool, int)):
+        raise TileError(f"{what}: descending is {shown(descending)}", code="T145", help="descending must be True or False")
+    source, values, places = _buffers(what, src, dst_value, dst_index)
+    facts: dict[str, Fact] = {"axis": _axis(sort_axis, source)}
+    call(what, "vsort", [values, places], [source], {**facts, "descending": True} if descending else facts)
+
+
 # --- ascendc: destinations first -----------------------------------------------------------------------------------------
 
 

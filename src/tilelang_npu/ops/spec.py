@@ -313,6 +313,7 @@ class Structured(Operation):
         in_place: whether an output may be an input.
         partial: whether the operation may leave elements of its outputs unwritten.
         by_rows: whether the result for a row along the last axis depends only on that row.
+        source_alignment: the number of bytes of which the address of an input must be a multiple; 0 for the memory's blocks.
     """
 
     inputs: tuple[str, ...]
@@ -324,6 +325,7 @@ class Structured(Operation):
     in_place: bool = False
     partial: bool = False
     by_rows: bool = False
+    source_alignment: int = 0
     pipe: Pipe = "V"
     core: OpCore = "AIV"
 

@@ -222,6 +222,17 @@ def _check_flip(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str,
              "the hardware reverses only the last axis")
 
 
+def _check_sort_rows(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _require(str(outs[1].dtype) == "int32", f"the destination of the indices has elements of {outs[1].dtype}",
+             "give the indices as int32", "T110")
+    for target in outs:
+        _same(target, ins[0], "source and destination")
+    _axis(facts["axis"], ins[0], "axis")
+    _require(facts["axis"] == len(ins[0].extents) - 1, f"axis {facts['axis']} is not the last axis",
+             "the hardware sorts only along the last axis; transpose the tile first")
+
+
 def _known(*counts: int | None) -> bool:
     return all(count is not None for count in counts)
 
@@ -384,6 +395,10 @@ def _flip(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
     outs[0][...] = np.flip(ins[0], facts["axis"])
 
 
+def _sort_rows(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
+    rearrange.sort(outs[0], outs[1], ins[0], bool(facts.get("descending")), facts["axis"])
+
+
 def _progression(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> None:
     first, step = ins
     wide = np.int64 if outs[0].dtype.kind in "iu" else np.float64
@@ -534,6 +549,8 @@ entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat,
 entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad,
       "Pads one axis with a value, before and after the source.")
 entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "Reverses the last axis.")
+entry("vsort", ("npuir_sort",), ("src",), "vsort", FLOAT, "mrgsort4", _sort_rows, _check_sort_rows,
+      "Sorts the elements along the last axis, and writes the positions that they had.", outputs=("dst", "indices"))
 entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("first", "step"), "custom",
       _types("i16", "ui16", "i32", "ui32", "f16", "f32"), "dup", _progression, _check_arange,
       "Writes first, first + step, first + 2 * step, ...")
@@ -555,7 +572,7 @@ entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4"
 # suspended, which is timed as a whole one.
 entry("mrgsort", ("vmrgsort",), ("queues",), "custom", FLOAT, "mrgsort4", _merge_queues, _check_queues,
       "Merges up to four queues of 8-byte records (score, index), each in descending order of the scores, into one.",
-      partial=True)
+      partial=True, source_alignment=RECORD)
 entry("sort32", ("tile.sort32", "vsort32"), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
       "Sorts each group of 32 elements in descending order and writes pairs (value, index) of 8 bytes.", partial=True)
 entry("compare_bits", ("tile.compare",), ("src0", "src1"), "custom", _types("i16", "i32", "f16", "f32"), "cmpv", _compare_bits,

@@ -88,8 +88,10 @@ class _CustomOp(StructuredOp):
 
     @property
     def _is_product(self) -> bool:
-        """Whether the op is a matrix product: its inputs are two matrices, an i1 to clear the accumulator, and three sizes."""
-        return self.symbol == MMA and len(self.ins()) == 6
+        """Whether the op is a matrix product: its inputs are two matrices, an i1 to clear the accumulator, three sizes, and, if
+        only run time knows it, the unit flag: 2 or 3.
+        """
+        return self.symbol == MMA and len(self.ins()) in (6, 7)
 
     def role(self, field: str, index: int) -> str:
         """Returns ``a``, ``b`` or ``c`` for the matrices of a matrix product, as for ``mmadL1``, else the usual role."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, i1, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -43,7 +43,7 @@ from tilelang_npu.dialects.ir.declaration import OfClass, Operand, fail, operati
 from tilelang_npu.dialects.ir.destination_style import SHAPED, TENSOR, StructuredOp, destination_style, results_for
 
 __all__ = [
-    "FixpipeOp",
+    "FixpipeOp", "UnitFlagUse", "unit_flag_use",
 ]
 
 
@@ -114,6 +114,25 @@ def unit_flags(op: FixpipeOp) -> None:
     group = op.unit_flag_group_id
     if isinstance(group, IntegerAttr) and group.value.data < 0:
         fail(f"Invalid value for unit-flag group-id: {group.value.data}")
+
+
+UnitFlagUse = Literal["", "keep", "pass", "either", "maybe"]
+"""How an op uses unit flags: not at all; it waits for blocks of L0C, and keeps them, or passes them on to the other pipe, or an
+operand says which; or conditions decide whether it uses them."""
+_USES: Mapping[str, UnitFlagUse] = {"ENABLED_WITHOUT_UPDATE": "keep", "ENABLED_WITH_UPDATE": "pass"}
+
+
+def unit_flag_use(op: Operation) -> UnitFlagUse:
+    """Returns how a product or a fixpipe uses unit flags, by its ``unit_flag_mode``."""
+    modes = op.properties.get("unit_flag_mode", op.attributes.get("unit_flag_mode"))
+    names = [mode.data for mode in modes if isinstance(mode, UnitFlagAttr)] if isinstance(modes, ArrayAttr) else []
+    uses = {_USES.get(name, "") for name in names}
+    if uses <= {""}:
+        return ""
+    if "unit_flag_mode" in op.attributes and uses == {"keep", "pass"}:
+        return "either"
+    conditional = len(names) > 1 or bool(getattr(op, "unit_flag_cond", ()))
+    return "maybe" if conditional else next(iter(uses))
 
 
 @operation(pipes=("FIX",), core="AIC", rules=(destination_style, unit_flags))

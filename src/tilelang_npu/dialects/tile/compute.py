@@ -25,6 +25,7 @@ from xdsl.irdl import (
 
 from tilelang_npu import ops
 from tilelang_npu.dialects.hivm.attributes import address_space
+from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.ir.constants import is_known_true
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
@@ -53,7 +54,8 @@ class CopyOp(EffectsOp):
 
     ``transpose`` swaps the last two axes. ``relu`` replaces negative values by zero. ``atomic`` adds each element atomically to
     the global destination. With ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the
-    source matrix are divided evenly between the Vector cores, in order.
+    source matrix are divided evenly between the Vector cores, in order. With ``unit_flag``, a copy from L0C waits for each
+    block of L0C until a product with a unit flag passes the block on, and then gives the block back.
     """
 
     name = "tile.copy"
@@ -65,13 +67,15 @@ class CopyOp(EffectsOp):
     round_mode = opt_prop_def(StringAttr)
     atomic = opt_prop_def(UnitAttr)
     halves = opt_prop_def(UnitAttr)
+    unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
-        " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)? attr-dict `:` type($source) `to` type($target)"
+        " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)? (`unit_flag` $unit_flag^)? attr-dict"
+        " `:` type($source) `to` type($target)"
     )
 
     def __init__(self, source: SSAValue, target: SSAValue, pad: SSAValue | None = None, *, transpose: bool = False,
-                 relu: bool = False, round_mode: str | None = None, atomic: bool = False):
+                 relu: bool = False, round_mode: str | None = None, atomic: bool = False, unit_flag: str | None = None):
         super().__init__(
             operands=[source, target, [pad] if pad is not None else []],
             properties={
@@ -79,6 +83,7 @@ class CopyOp(EffectsOp):
                 "relu": UnitAttr() if relu else None,
                 "round_mode": StringAttr(round_mode) if round_mode else None,
                 "atomic": UnitAttr() if atomic else None,
+                "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
             },
         )
 
@@ -104,7 +109,9 @@ class CopyOp(EffectsOp):
 class GemmOp(EffectsOp):
     """Computes ``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true.
 
-    A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``.
+    A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``. With
+    ``unit_flag``, the product waits for each block of C until the copy that takes the block has given it back, and passes the
+    block on to the next copy if the flag is ``ENABLED_WITH_UPDATE`` or ``passes`` is true.
     """
 
     name = "tile.gemm"
@@ -112,20 +119,23 @@ class GemmOp(EffectsOp):
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
     init = operand_def(i1)
+    passes = opt_operand_def(i1)
     transpose_a = opt_prop_def(UnitAttr)
     transpose_b = opt_prop_def(UnitAttr)
+    unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
-        "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict"
-        " `:` type($a) `,` type($b) `into` type($c)"
+        "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)?"
+        " (`unit_flag` $unit_flag^)? (`passes` $passes^)? attr-dict `:` type($a) `,` type($b) `into` type($c)"
     )
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False,
-                 transpose_b: bool = False):
+                 transpose_b: bool = False, unit_flag: str | None = None, passes: SSAValue | None = None):
         super().__init__(
-            operands=[a, b, c, init],
+            operands=[a, b, c, init, passes],
             properties={
                 "transpose_a": UnitAttr() if transpose_a else None,
                 "transpose_b": UnitAttr() if transpose_b else None,
+                "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
             },
         )
 

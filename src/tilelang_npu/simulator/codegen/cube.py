@@ -150,7 +150,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     _check_when_run(em, op, limits)
     wide = op.enable_HF32 is not None
     exact = c.element == "int32"
-    unit_flag = op.unit_flag_mode is not None
+    unit_flag = hivm.unit_flag_use(op)
     init = em.expression(op.init_condition)
     if given[4].at_least(0) and not given[4].known:  # only its parity matters; fewer values give fewer distinct events
         given[4] = em.define_integer(f"({em.text_of(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
@@ -199,6 +199,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
 @custom("mma")
 def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     a_value, b_value, init_value, *size_values = op.ins()
+    flag = em.integer(size_values.pop()) if len(size_values) > 3 else Int(0)  # ``0b10`` or ``0b11``
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
@@ -207,7 +208,9 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
-    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
+    use = hivm.unit_flag_use(op)
+    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n), use, slot(flag)), pipe="M",
+                 anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text)

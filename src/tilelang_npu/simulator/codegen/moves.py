@@ -30,7 +30,7 @@ _BLOCK = np.dtype("V32")
 """NumPy type of one row of a fractal, which is copied as one element of 32 bytes."""
 
 
-def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = False, turned: bool = False,
+def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: hivm.UnitFlagUse = "", turned: bool = False,
              targets: Sequence[Buffer] = ()) -> None:
     """Records a data movement.
 
@@ -38,7 +38,7 @@ def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = 
         em: the emitter.
         op: the op that moves data.
         path: the path of the chip between two memories that the op uses.
-        unit_flag: whether the op synchronises with M block by block, by the unit flag.
+        unit_flag: how the op synchronises with M block by block, by unit flags.
         turned: whether the op exchanges rows and columns.
         targets: the memrefs that the op writes; empty for the op's operand ``dst``.
     """
@@ -217,10 +217,9 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     if op.dma_mode.data == "nz2dn":
         raise unsupported(op, "dma_mode nz2dn is not modelled")
     atomic = _atomic(em, op)
-    flag = op.unit_flag_mode is not None
     path = path_of(em, op, op.pipes()[0], source, target, ("nz2nd", "") if rows else ("",))
     parts = _destinations(em, op, target, atomic)
-    transfer(em, op, path, unit_flag=flag, targets=parts)
+    transfer(em, op, path, unit_flag=hivm.unit_flag_use(op), targets=parts)
     scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
     if rows and scale is None and atomic == "none" and _drain_rows(em, source, parts, op, relu=relu != "NO_RELU"):
         return

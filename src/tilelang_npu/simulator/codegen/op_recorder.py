@@ -10,8 +10,10 @@ from typing import Literal, NamedTuple
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.effects import EffectsOp, effects_of
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.ops import Structured, operation_of_symbol
 from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
 from tilelang_npu.simulator.codegen.operand_checks import check_operand, check_pipe
@@ -51,6 +53,12 @@ class Operand(NamedTuple):
     into: Space | Literal[""] = ""
     path: Path | None = None
     unless: str = ""
+
+
+def _source_alignment(op: Operation) -> int:
+    """Returns the number of bytes of which the addresses of an op's inputs must be a multiple; 0 for the memory's blocks."""
+    entry = operation_of_symbol(op.symbol) if isinstance(op, hivm.CustomOp) else None
+    return entry.source_alignment if isinstance(entry, Structured) else 0
 
 
 class OpRecorder(SsaValues):
@@ -189,7 +197,8 @@ class OpRecorder(SsaValues):
             strides=tuple(self.slot(stride, facts) for stride in first.strides),
             pipe=check_pipe(self, op, operand.pipe, "runs on"), name=operand.name, label=first.base.label,
             holder=first.base.holder, owner=first.base.owner, planned=first.base.planned,
-            scratch=operand.scratch, unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
+            scratch=operand.scratch, alignment=0 if operand.writes else _source_alignment(op),
+            unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
 
     def finished_records(self) -> tuple[OpRecord, ...]:
         """Returns all records, in which buffers between which an op selects have the same buffer number."""

@@ -251,13 +251,13 @@ effect(hivm.VCumminOp)(partial(_cumulate, "min", "min"))
 
 @effect(hivm.VSortOp)
 def _sort(em: PythonEmitter, op: hivm.VSortOp) -> None:
-    arrays = [em.array(em.buffer(ssa)) for ssa in (op.src, *op.dst)]
-    em.record_op(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
-    source, targets = arrays[0], arrays[1:]
+    entry = ops.operation("vsort")
+    source, *targets = (em.array(em.buffer(ssa)) for ssa in (op.src, *op.dst))
+    em.record_op(op, lambda slot: Sorting(entry.cost, 0, merged=True))
     descending = op.descending is not None and bool(op.descending.value.data)
-    axis = op.sort_axis.value.data
-    values, indices = targets[0], targets[1] if len(targets) > 1 else "None"
-    em.line(f"{em.constant(rearrange.sort, 'sort')}({values}, {indices}, {source}, {descending}, {axis})")
+    facts = em.constant({"axis": op.sort_axis.value.data, "descending": descending}, "facts")
+    outs = ", ".join([*targets, "None"][:2])
+    em.line(f"{em.constant(entry.meaning, 'vsort')}(({outs}), ({source},), {facts})")
 
 
 @effect(hivm.VMulextendedOp)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from tilelang_npu.dialects.hivm.fixpipe import UnitFlagUse
 from tilelang_npu.errors import Location
 from tilelang_npu.target.chip_data import CoreKind, Pipe, Space
 
@@ -60,12 +61,12 @@ class Transfer:
 
     Attributes:
         path: the name of the chip's path between two memories that the movement uses.
-        unit_flag: whether the movement synchronises with pipe M block by block, by the unit flag.
+        unit_flag: how the movement synchronises with pipe M block by block, by unit flags (``hivm.UnitFlagUse``).
         turned: whether the movement exchanges rows and columns.
     """
 
     path: str
-    unit_flag: bool = False
+    unit_flag: UnitFlagUse = ""
     turned: bool = False
 
 
@@ -162,7 +163,7 @@ class Mmad:
         frees: the events to MTE2 that are set after the loads of A and of B; -1 for none.
         phase: the iteration number, whose parity selects the half of L0A and L0B; -1 outside of loops.
         halves: the events from M to MTE1 that guard the two halves; -1 where the macro synchronises them itself.
-        unit_flag: whether M and FIX synchronise on L0C block by block.
+        unit_flag: how M and FIX synchronise on L0C block by block (``hivm.UnitFlagUse``).
         bias: whether a bias is added.
         turned: whether A and B are stored in L1 with rows and columns exchanged.
     """
@@ -176,7 +177,7 @@ class Mmad:
     frees: tuple[Slot, Slot]
     phase: Slot
     halves: tuple[Slot, Slot]
-    unit_flag: bool
+    unit_flag: UnitFlagUse
     bias: bool
     turned: tuple[bool, bool] = (False, False)
 
@@ -188,12 +189,16 @@ class Multiply:
     Attributes:
         element: the element type of the operands in MLIR.
         m, k, n: the sizes of the matrices.
+        unit_flag: how M and FIX synchronise on L0C block by block (``hivm.UnitFlagUse``).
+        flag: for ``either``, the unit flag: ``0b10`` to keep the blocks, ``0b11`` to pass them on.
     """
 
     element: str
     m: Slot
     k: Slot
     n: Slot
+    unit_flag: UnitFlagUse = ""
+    flag: Slot = 0
 
 
 @dataclass(frozen=True)
@@ -313,6 +318,7 @@ class Access:
             that is 1 if this execution does not read the operand. None if every execution reads it.
         owner: the number of the operand's buffer, by which buffers of one memory are told apart; None in GM.
         planned: whether the planner chose the buffer's address, not the author of the kernel or of the MLIR text.
+        alignment: the number of bytes of which the address must be a multiple; 0 for the blocks of the memory.
     """
 
     memory: Space
@@ -331,6 +337,7 @@ class Access:
     unless: Slot | None = None
     owner: int | None = None
     planned: bool = False
+    alignment: int = 0
 
     @property
     def adds(self) -> bool:

@@ -30,6 +30,7 @@ from tilelang_npu.simulator.time.pipe_steps import (
     CROSS_WAIT,
     JOIN,
     PIPE,
+    RELEASE,
     RUN,
     SET,
     WAIT,
@@ -162,7 +163,7 @@ class _Queued(NamedTuple):
         op: the op that the step belongs to; None for an op without operands.
         last_reads: the positions of the op's operands that no later step of the op accesses.
         executes: whether the function of the op runs in this step.
-        goal: for ``JOIN``, the number of steps that the other pipe must have done before.
+        goal: for ``JOIN``, the number of steps of the other pipe up to its last release of one of the blocks.
     """
 
     step: PipeStep
@@ -266,6 +267,7 @@ class SteppedCore:
         self.finished = False
         self.explained = explained
         self._stores = stores
+        self._released: list[list[tuple[int, int]]] = [[] for _ in PIPES]
         self._code = code
         self.expansion = expansion
 
@@ -287,7 +289,12 @@ class SteppedCore:
         op = None if function is None else _Op(function, list(arguments), views, record)
         for step, last_reads, executes in self.expansion.parts(event):
             pipe = SCALAR if step.pipe == ALL else step.pipe
-            goal = self.pipes[step.other].issued if step.kind == JOIN else 0
+            goal = 0
+            if step.kind == JOIN:
+                goal = max((count for blocks, count in self._released[step.other] if blocks & step.blocks), default=0)
+            elif step.kind == RELEASE:
+                before = [(blocks & ~step.blocks, count) for blocks, count in self._released[pipe] if blocks & ~step.blocks]
+                self._released[pipe] = [*before, (step.blocks, self.pipes[pipe].issued)]
             self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
             self.pipes[pipe].issued += 1
 
@@ -361,6 +368,8 @@ class SteppedCore:
             self.flags[number] -= 1
         elif kind == JOIN:
             self.pipes[other].land_all(policy)
+        elif kind == RELEASE:
+            pass
         elif own == ALL:
             for each in self.pipes:
                 each.land_all(policy)

@@ -1,9 +1,10 @@
 """Detection of misaligned addresses in UB and L1 (S223).
 
 DMA and vector instructions access these memories in blocks of 32 bytes, so each operand and each of its rows must begin at a
-multiple of 32 bytes. On the chip an op that begins elsewhere faults or accesses the wrong bytes. Accesses of the scalar unit
-need no alignment. Limits of single instructions, such as 255 repeats of a vector instruction or strides of at most 65535 of a
-DMA, are not checked, because the toolchain's library splits an op that exceeds them.
+multiple of 32 bytes, except where the op table states another number for an operation's inputs. On the chip an op that begins
+elsewhere faults or accesses the wrong bytes. Accesses of the scalar unit need no alignment. Limits of single instructions, such
+as 255 repeats of a vector instruction or strides of at most 65535 of a DMA, are not checked, because the toolchain's library
+splits an op that exceeds them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def find_misaligned(recorded: RecordedLaunch, runs: Sequence[BlockRun]) -> Itera
             for event in dict.fromkeys(stream):
                 record = program.functions[index].records[number_of(event)]
                 for access in tuple(left[record.number]):
-                    block = program.chip.memory[access.memory].block
+                    block = access.alignment or program.chip.memory[access.memory].block
                     where = footprint(access, event).simplified()
                     start = None if where.empty else _odd(where, block)
                     if start is not None or _is_fixed(access):

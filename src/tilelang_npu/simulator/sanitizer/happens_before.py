@@ -26,7 +26,18 @@ from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Access, Barrier, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Kind, Site
-from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, RUN, SET, WAIT
+from tilelang_npu.simulator.time.pipe_steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    INTERNAL,
+    JOIN,
+    RELEASE,
+    RUN,
+    SET,
+    WAIT,
+)
 from tilelang_npu.simulator.time.step_order import EventKey, Key, StepOrder
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import PIPES, Pipe
@@ -218,15 +229,16 @@ class _Walk:
                 self._turn(core, own, kind, event, number)
             if kind == RUN:
                 self._run(core, own, place, number, step.accesses)
-            elif kind in (SET, CROSS_SET):
+            elif kind in (SET, CROSS_SET, RELEASE):
                 if kind == SET:
                     self._set(core, own, (pipe, other, event), place, number)
                 sent = self.clocks[own].copy()
                 sent[own] = self.ticks[own]
                 self.sent[place] = sent
-            elif kind in (WAIT, CROSS_WAIT):
+            elif kind in (WAIT, CROSS_WAIT, JOIN):
                 self.ticks[own] += kind == WAIT
-                self._wait(core, (other, pipe, event) if kind == WAIT else event, number)
+                if kind != JOIN:
+                    self._wait(core, (other, pipe, event) if kind == WAIT else event, number)
                 for partner in partners:
                     self._join(own, self.sent[partner])
                     self.waited[partner] = own, self.ticks[own]
@@ -236,11 +248,6 @@ class _Walk:
                 self.clocks[own][own] = self.ticks[own]
                 if pipe == 0:
                     self.version[core] += 1
-            elif kind == JOIN:
-                target = base + other
-                drained = self.clocks[target].copy()
-                drained[target] = self.ticks[target]
-                self._join(own, drained)
 
     def _wait(self, core: int, key: Key, number: int) -> None:
         """Counts a wait for its event or flag, and also for all events of the same two pipes, or for all flags."""

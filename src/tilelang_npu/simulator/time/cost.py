@@ -157,7 +157,7 @@ class CostModel:
         if isinstance(work, Sorting):
             return self._sorting(work, prints[work.shape])
         if isinstance(work, Multiply):
-            macro = Mmad(work.element, False, 0, 0, 0, (-1, -1), (-1, -1), -1, (-1, -1), False, False)
+            macro = Mmad(work.element, False, 0, 0, 0, (-1, -1), (-1, -1), -1, (-1, -1), "", False)
             return self.multiply(macro, value(work.m, event), value(work.k, event), value(work.n, event))
         if isinstance(work, ScalarAccess):
             cycles = self.chip.scalar.store if work.store else self.chip.scalar.load

@@ -23,6 +23,7 @@ from tilelang_npu.simulator.time.pipe_steps import (
     INTERNAL,
     JOIN,
     PIPE,
+    RELEASE,
     RUN,
     SET,
     WAIT,
@@ -60,7 +61,7 @@ class Point(NamedTuple):
         issued_by: the predecessor of ``ISSUED``: the previous step of the core, or the start of an earlier step of the same
             pipe if the pipe's queue was full; None for the first step of a core.
         start_by: the predecessor of ``START``.
-        end_by: the predecessor of ``FREE`` for a barrier of one pipe or a join, of ``FIRED`` for a set, of ``AFTER`` for a
+        end_by: the predecessor of ``FREE`` for a barrier of one pipe, of ``FIRED`` for a set or a release, of ``AFTER`` for a
             barrier of all pipes.
         due: the time at which the step could have started if it had not had to wait for a set.
     """
@@ -167,9 +168,8 @@ class RecordedWalk(TimedWalk):
         core, number, issued, done = pipe.clock.number, pipe.number, pipe.clock.issue, pipe.done
         start_by = Moment(self._holder[core][number], FREE) if start > issued else Moment(place, ISSUED)
         issued_by = self._issue(core, issued, step)
-        awaited = pipe.clock.pipes[step.other] if step.kind == JOIN else pipe
-        # the earlier work that a barrier, a join or a set waits for
-        end_by = Moment(self._finisher[core][awaited.number], DONE) if awaited.done > start else Moment(place, START)
+        # the earlier work that a barrier, a release or a set waits for
+        end_by = Moment(self._finisher[core][number], DONE) if pipe.done > start else Moment(place, START)
         began = method(pipe, start, step, place, partners)
         if began > start:
             start_by = Moment(max(partners, key=self.fired.__getitem__), FIRED)
@@ -177,15 +177,15 @@ class RecordedWalk(TimedWalk):
         if step.kind == RUN:
             free, finished = pipe.free, began + shared_cycles(step.cost, self.pace)[1]
             fired = finished
-        elif step.kind in (SET, CROSS_SET):
-            free, fired = (began if step.kind == SET else pipe.free), self.fired[place]
-        elif step.kind in (BARRIER, JOIN):
+        elif step.kind in (SET, CROSS_SET, RELEASE):
+            free, fired = (pipe.free if step.kind == CROSS_SET else began), self.fired[place]
+        elif step.kind == BARRIER:
             free = finished = fired = pipe.free
-        if step.kind in (RUN, WAIT, CROSS_WAIT):
+        if step.kind in (RUN, WAIT, CROSS_WAIT, JOIN):
             end_by = start_by
             if pipe.done > done:
                 self._finisher[core][number] = place
-        if step.kind != SET:
+        if step.kind not in (SET, RELEASE):
             self._holder[core][number] = place
         self._queued[core][number].append(place)
         self._note(pipe.clock, place, (issued, began, free, finished, fired), issued_by, start_by, end_by, start)
@@ -223,7 +223,7 @@ class RecordedWalk(TimedWalk):
             return point.issued_by
         if which == START:
             return point.start_by
-        if which == FIRED or (which == FREE and step.kind in (BARRIER, JOIN)):
+        if which == FIRED or (which == FREE and step.kind == BARRIER):
             return point.end_by
         if which == AFTER:
             if step.pipe == ALL:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG, CoreId, Rendezvous
 from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
-from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, SET, WAIT, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, RELEASE, SET, WAIT, PipeStep
 from tilelang_npu.target.chip_data import PIPES
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ class _Graph:
                 wait.absent.append(core.identity)
         elif kind == CROSS_WAIT:
             self._look_across(wait, core, flag)
+        elif kind == JOIN:
+            found = self._next(core, lambda step: step.kind == RELEASE and step.pipe == other and step.number == flag)
+            wait.coming += [found] if found is not None else []
 
     def _look_across(self, wait: _Wait, core: CoreState, flag: int) -> None:
         wait.sets = sum(1 for one in self.steps
@@ -295,6 +298,8 @@ class _Graph:
 
     def _thing(self, wait: _Wait) -> str:
         kind, pipe, other, flag = wait.step[:4]
+        if kind == JOIN:
+            return f"the unit flags of {PIPES[other]}"
         if _is_own(wait):
             return f"the {PIPES[other]} of the same matmul"
         if kind == WAIT:

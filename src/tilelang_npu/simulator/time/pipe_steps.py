@@ -14,23 +14,29 @@ from tilelang_npu.simulator.machine.op_records import (
     Event,
     EventSet,
     EventWait,
+    Footprint,
     Mmad,
+    Multiply,
     Nothing,
     OpRecord,
     Scalars,
     Transfer,
+    footprint,
     number_of,
     value,
 )
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 from tilelang_npu.target.chip_data import PIPES, Pipe
 
-RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN = range(7)
+RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN, RELEASE = range(8)
 """The kinds of steps: ``RUN`` executes work on a pipe; ``SET`` sets an event; ``WAIT`` waits for an event; ``BARRIER`` waits
 until the earlier work of one pipe or of all pipes is done; ``CROSS_SET`` sets a flag between cores; ``CROSS_WAIT`` waits for a
-flag between cores; ``JOIN`` holds a pipe until the earlier work of another pipe is done."""
+flag between cores. ``JOIN`` and ``RELEASE`` are the unit flags of blocks of L0C: ``JOIN`` holds pipe M or FIX until the work of
+the other pipe before its last ``RELEASE`` of one of the blocks is done."""
 PIPE: dict[Pipe, int] = {name: number for number, name in enumerate(PIPES)}
 """The numbers of the pipes of a core."""
+UNIT = 512
+"""The number of bytes of L0C that have a unit flag of their own (docs/performance.md, unit flags)."""
 ALL = -1
 NO_PLACE = -1
 _FREE_OF_COST = Cost(0.0, 0.0, 0)
@@ -43,15 +49,19 @@ class PipeStep(NamedTuple):
         kind: the kind of step, such as ``RUN``.
         pipe: the pipe that executes the step: for a set the pipe after whose earlier work the set takes effect, for a wait the
             pipe that waits; ``ALL`` for a barrier of all pipes.
-        other: for a set of an event the waiting pipe; for a wait for an event the setting pipe; for ``JOIN`` the pipe whose
-            earlier work must be done.
-        number: the number of the event or flag.
+        other: for a set of an event the waiting pipe; for a wait for an event the setting pipe; for ``JOIN`` the pipe that
+            releases the blocks.
+        number: the number of the event or flag; in a step order, for ``RELEASE`` the number of earlier releases of the pipe,
+            and for ``JOIN`` the number of the release that it waits for, or -1 for none.
         cost: for ``RUN``, the cycles.
         accesses: for ``RUN``, the positions in the op's record of the accesses that the step makes.
         group: for ``CROSS_SET``, the name of the group of cores that receive the flag.
         op: the number of the op's record.
         place: for a wait or set of the matmul macro whose event the kernel passes in ``sync_related_args``, the position of the
             event there; otherwise ``NO_PLACE``.
+        blocks: for ``JOIN`` and ``RELEASE``, the blocks of L0C, as a bit mask: bit i is the block of ``UNIT`` bytes from byte
+            ``i * UNIT`` on.
+        flag: for ``JOIN`` and ``RELEASE``, how the op uses unit flags (``hivm.UnitFlagUse``).
         scalars: the number of scalar instructions that the scalar unit executes before it issues the step.
     """
 
@@ -63,6 +73,8 @@ class PipeStep(NamedTuple):
     accesses: tuple[int, ...] = ()
     group: str = ""
     place: int = NO_PLACE
+    blocks: int = 0
+    flag: str = ""
     op: int = -1
     scalars: int = 0
 
@@ -129,8 +141,11 @@ class Expansion:
         if isinstance(work, Mmad):
             return self._macro(record, work, event)
         run = _run(PIPE[record.pipe], self._costs.cost(record, event), *range(len(record.accesses)))
-        if isinstance(work, Transfer) and work.unit_flag:
-            return [PipeStep(JOIN, PIPE["FIX"], PIPE["M"]), run]
+        if isinstance(work, Transfer | Multiply) and work.unit_flag:
+            use: str = work.unit_flag
+            if isinstance(work, Multiply) and use == "either":
+                use = "pass" if value(work.flag, event) == 0b11 else "keep"
+            return _with_unit_flags([run], record, event, use)
         return [run]
 
     def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[PipeStep]:
@@ -147,8 +162,6 @@ class Expansion:
         wait_a, wait_b = (value(wait, event) for wait in work.waits)
         free_a, free_b = (value(free, event) for free in work.frees)
         steps: list[PipeStep] = []
-        if work.unit_flag:
-            steps.append(PipeStep(JOIN, mult, PIPE["FIX"]))
         if not guarded:
             steps += [PipeStep(SET, mult, load, _ENTRY), PipeStep(WAIT, load, mult, _ENTRY)]
         last = len(chunks) - 1
@@ -176,7 +189,38 @@ class Expansion:
                 steps.append(PipeStep(SET, mult, load, halves[half]))
             elif number + 2 <= last:
                 steps.append(PipeStep(SET, mult, load, _FREE + half))
-        return steps
+        return _with_unit_flags(steps, record, event, work.unit_flag) if work.unit_flag else steps
+
+
+def _with_unit_flags(steps: list[PipeStep], record: OpRecord, event: Event, use: str) -> list[PipeStep]:
+    """Adds to the steps of an op on M or FIX the wait for its blocks of L0C and, unless it keeps them, their release.
+
+    The wait is before the first multiplication or movement, so that loads to L0A and L0B need not wait.
+    """
+    pipe, other = (PIPE["FIX"], PIPE["M"]) if record.pipe == "FIX" else (PIPE["M"], PIPE["FIX"])
+    blocks = 0
+    for access in record.accesses:
+        if access.memory == "cc":
+            blocks |= _blocks(footprint(access, event))
+    join = PipeStep(JOIN, pipe, other, blocks=blocks, flag=use)
+    first = next(place for place, step in enumerate(steps) if step.kind == RUN and step.pipe == pipe)
+    release = [] if use == "keep" else [join._replace(kind=RELEASE)]
+    return [*steps[:first], join, *steps[first:], *release]
+
+
+def _blocks(where: Footprint) -> int:
+    """Returns the bit mask of the blocks of ``UNIT`` bytes that a footprint overlaps."""
+    if where.empty:
+        return 0
+    where = where.simplified()
+    starts = [where.offset]
+    for size, stride in zip(where.sizes, where.strides, strict=True):
+        starts = [start + index * stride for start in starts for index in range(size)]
+    mask = 0
+    for start in starts:
+        low, high = start // UNIT, -(-(start + where.element) // UNIT)
+        mask |= ((1 << (high - low)) - 1) << low
+    return mask
 
 
 Change = Callable[[OpRecord, PipeStep], PipeStep | None]

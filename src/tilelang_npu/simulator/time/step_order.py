@@ -20,15 +20,19 @@ from tilelang_npu.simulator.time.pipe_steps import (
     ALL,
     CROSS_SET,
     CROSS_WAIT,
+    JOIN,
+    RELEASE,
     SET,
     WAIT,
     Expansion,
     PipeStep,
 )
+from tilelang_npu.simulator.time.unit_flags import UnitFlags
 from tilelang_npu.target.chip_data import PIPES
 
 SCALAR = 0
 BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
+_UNIT_FLAGS = (JOIN, RELEASE)
 NO_PARTNERS: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
 """An event of a core: the pipe that sets it, the pipe that waits for it, and the number of the event."""
@@ -43,7 +47,8 @@ class Ordered(NamedTuple):
         core: the position of the step's core among the cores that run concurrently.
         step: the step.
         number: the position, in the core's stream, of the executed op that the step belongs to.
-        partners: for a wait, the positions in the order of the sets that it waits for; empty otherwise.
+        partners: for a wait, the positions in the order of the sets that it waits for, and for a ``JOIN`` the position of the
+            ``RELEASE``; empty otherwise.
     """
 
     core: int
@@ -114,6 +119,7 @@ class CoreState:
         queues: for each pipe, the issued steps that wait, each with the position of its op in ``stream``.
         tokens: for each event or flag, the sets that no wait has consumed yet, each as positions in the order.
         outstanding: for each event, the positions in ``stream`` of the sets whose waits are not issued yet.
+        unit_flags: the blocks of L0C that products have passed on, and the releases of blocks.
         held: the number of steps in all queues.
     """
 
@@ -127,6 +133,7 @@ class CoreState:
     queues: list[deque[tuple[PipeStep, int]]] = field(default_factory=lambda: [deque() for _ in PIPES])
     tokens: dict[Key, deque[tuple[int, ...]]] = field(default_factory=dict)
     outstanding: dict[EventKey, list[int]] = field(default_factory=dict)
+    unit_flags: UnitFlags = field(default_factory=UnitFlags)
     held: int = 0
 
     def record(self, number: int) -> OpRecord:
@@ -167,7 +174,7 @@ class StepOrder:
         limit: the argument ``limit``.
 
     Raises:
-        TileError: S301 to S303, the cores hang.
+        TileError: S301 to S303 and S307, the cores hang.
     """
 
     def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
@@ -228,6 +235,15 @@ class StepOrder:
                 next_step += 1
                 continue
             waiting, partners = len(queues[pipe]) > 0, NO_PARTNERS
+            if kind in _UNIT_FLAGS:
+                step = core.unit_flags.issued(step, core.record(number))
+                if waiting or not self._execute(core, step, number):
+                    queues[pipe].append((step, number))
+                    core.held += 1
+                elif core.held:
+                    self._drain(core)
+                next_step += 1
+                continue
             if kind == SET:
                 event = pipe, step[2], step[3]
                 sets = outstanding.setdefault(event, [])
@@ -279,7 +295,8 @@ class StepOrder:
                     again = True
 
     def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
-        """Appends a step to the order and returns True; returns False if the step is a wait whose set is still missing."""
+        """Appends a step to the order and returns True; returns False if the step waits for a set or release that is still
+        missing."""
         kind = step.kind
         partners = NO_PARTNERS
         if kind in (WAIT, CROSS_WAIT):
@@ -287,10 +304,17 @@ class StepOrder:
             if not tokens:
                 return False
             partners = tokens.popleft()
+        elif kind == JOIN and step.number >= 0:
+            release = core.unit_flags.places[step.other].get(step.number)
+            if release is None:
+                return False
+            partners = (release,)
         here = len(self.steps)
         self.steps.append(core.place, step, number, partners)
         if kind == SET:
             core.tokens.setdefault(step.event, deque()).append((here,))
+        elif kind == RELEASE:
+            core.unit_flags.places[step.pipe][step.number] = here
         elif kind == CROSS_SET:
             receivers, sets = self._rendezvous.arrive(core.identity, step.number, step.group, here)
             for receiver in receivers:

@@ -162,7 +162,7 @@ class TimedWalk:
 
     def step_methods(self) -> tuple[StepMethod, ...]:
         """Returns the method for each kind of step, at the index of the kind's number (``pipe_steps.RUN`` ...)."""
-        return self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join
+        return self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.wait, self.release
 
     def times(self) -> BlockTiming:
         """Returns the times of the cores after :meth:`walk`."""
@@ -224,9 +224,11 @@ class TimedWalk:
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Times an instruction that waits, which holds the pipe until all events or flags that it waits for are set; returns
-        the cycle at which the wait is over.
+        the cycle at which the wait is over. A wait for unit flags that were never set ends at once.
         """
         fired = self.fired
+        if not partners:
+            return start
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
         if released > start:
             self.held[pipe.clock.number, step.op, step.place] += released - start
@@ -252,9 +254,9 @@ class TimedWalk:
         clock.issue = clock.drained() + self.sync.barrier
         self.held[clock.number, step.op, step.place] += clock.issue - before
 
-    def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Times a step that holds the pipe until the earlier work of another pipe of the core is done."""
-        pipe.free = max(start, pipe.clock.pipes[step.other].done)
+    def release(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+        """Times the release of blocks of L0C, by which unit flags pass them on once the earlier work of the pipe is done."""
+        self.fired[place] = start if start > pipe.done else pipe.done
         return start
 
 

@@ -281,6 +281,21 @@ class LowerFlip(CallPattern):
         return hivm.VFlipOp(inputs[0], outputs[0], facts["axis"])
 
 
+class LowerSort(CallPattern):
+    """Lowers a sort along the last axis, which also writes the positions that the elements had.
+
+    ::
+
+        tile.call "vsort" ins(%x) outs(%y, %places) {axis = 1, descending = true}
+        -> hivm.hir.vsort ins(%x) outs(%y, %places) descending = true sort_axis = 1
+    """
+
+    mnemonic = "vsort"
+
+    def build(self, inputs: Values, outputs: Values, facts: Facts) -> Operation:
+        return hivm.VSortOp(inputs[0], outputs, descending=bool(facts.get("descending")), axis=facts["axis"])
+
+
 class LowerCallByBuilder(LoweringPattern):
     """Lowers a call of an operation whose entry in the op table has a function ``build``, which returns the HIVM operation.
 
@@ -454,7 +469,8 @@ class LowerCacheOperation(LoweringPattern):
 PATTERNS: dict[type[Operation], tuple[type[LoweringPattern], ...]] = {
     tile.CallOp: (LowerCallByBuilder, LowerGather, LowerTranspose, LowerIndexedReduction, LowerCumulativeSum,
                   LowerCumulativeMaximum, LowerArange,
-                  LowerInterleave, LowerDeinterleave, LowerConcat, LowerPad, LowerFlip, LowerCallByEntry, LowerCustomCall),
+                  LowerInterleave, LowerDeinterleave, LowerConcat, LowerPad, LowerFlip, LowerSort, LowerCallByEntry,
+                  LowerCustomCall),
     tile.PrintOp: (LowerPrint,),
     tile.PrintfOp: (LowerPrintf,),
     tile.DumpOp: (LowerDump,),

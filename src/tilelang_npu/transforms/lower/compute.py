@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
@@ -17,7 +18,14 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.infra.op_builder import Value
 from tilelang_npu.transforms.lower.casts import convert
-from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise, require_movable
+from tilelang_npu.transforms.lower.views import (
+    FRACTAL_BYTES,
+    FRACTAL_ROWS,
+    View,
+    broadcast_axes,
+    materialise,
+    require_movable,
+)
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
@@ -141,6 +149,44 @@ def lower_broadcast(lowering: KernelLowering, op: tile.BroadcastOp) -> None:
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 
 
+def _check_layout(lowering: KernelLowering, op: tile.GemmOp, matrix: View, rows: Value, columns: Value, axis: str, index: int,
+                  ) -> None:
+    """Refuses a product of a part of a matrix in L0 that was loaded as a whole, or the other way round (T123).
+
+    L0A and L0B hold a matrix as rows of fractals, so the fractals of the second row begin where the number of columns that was
+    loaded says. A product with another number of columns would read other fractals. With a single row of fractals there is no
+    second row.
+
+    Args:
+        lowering: the lowering.
+        op: the product.
+        matrix: the operand in L0A or L0B.
+        rows: the number of rows that the product reads: m or k.
+        columns: the number of columns that the product reads: k or n.
+        axis: the name of ``columns``.
+        index: the position of the operand.
+    """
+    unit = FRACTAL_BYTES // matrix.buffer.dtype.nbytes if axis == "k" else FRACTAL_ROWS
+    high = FRACTAL_ROWS if axis == "k" else FRACTAL_BYTES // matrix.buffer.dtype.nbytes
+    loads = lowering.loaded_columns[matrix.buffer.value]
+    if not loads or (isinstance(rows, int) and rows <= high):
+        return
+
+    def differ(loaded: Value) -> bool:
+        if isinstance(loaded, int) and isinstance(columns, int):
+            return -(-loaded // unit) != -(-columns // unit)
+        return isinstance(loaded, int) is not isinstance(columns, int)
+
+    if all(map(differ, loads)):
+        known = [size for size in loads if isinstance(size, int)]
+        loaded = f"{known[-1]}" if known else "a number that only run time knows"
+        raise refuse(op, f"T.mma: {'AB'[index]} {matrix.buffer.label} was loaded with {axis} = {loaded}, and the product reads "
+                     f"it with {axis} = {columns if isinstance(columns, int) else 'a number that only run time knows'}", "T123",
+                     notes=(f"the distance between rows of fractals in {name_of(matrix.buffer.memory)} is {axis} at the load",),
+                     help=f"give the load and the product the same number: T.copy(..., real_{axis}={axis}s) and T.mma(..., "
+                          f"{axis}_actual={axis}s)")
+
+
 def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
     """Lowers a matrix product to ``hivm.hir.mmadL1`` with the actual sizes of the matrices, without padding."""
     emit = lowering.emit
@@ -149,12 +195,22 @@ def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
     n = b.shape[0] if op.transpose_b is not None else b.shape[1]
     sizes: list[Value] = [m, k, n]
     if a.buffer.space == "ca":
+        _check_layout(lowering, op, a, m, k, "k", 0)
+        _check_layout(lowering, op, b, k, n, "n", 1)
         ins = [materialise(emit, a, op), materialise(emit, b, op), lowering.values[op.init],
                *(emit.value(size) for size in sizes)]
-        emit.insert(hivm.CustomOp("mma", ins, [materialise(emit, c, op)], core="CUBE", pipe="M", symbol="mma"))
+        modes = [op.unit_flag] if op.unit_flag is not None else []
+        if op.passes is not None:
+            modes.append(hivm.UnitFlagAttr("ENABLED_WITH_UPDATE"))
+            flag = arith.SelectOp(lowering.values[op.passes], emit.value(0b11), emit.value(0b10))
+            ins.append(emit.insert(flag).result)
+        made = emit.insert(hivm.CustomOp("mma", ins, [materialise(emit, c, op)], core="CUBE", pipe="M", symbol="mma"))
+        if modes:
+            made.attributes["unit_flag_mode"] = ArrayAttr(modes)
         return
     emit.insert(hivm.MmadL1Op(
         materialise(emit, a, op), materialise(emit, b, op), materialise(emit, c, op), lowering.values[op.init],
         *(emit.value(size) for size in sizes),
         a_transpose=op.transpose_a is not None, b_transpose=op.transpose_b is not None,
+        unit_flags=() if op.unit_flag is None else (op.unit_flag.data,),
     ))

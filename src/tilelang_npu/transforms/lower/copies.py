@@ -317,6 +317,7 @@ def _l1_to_l0(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     emit = lowering.emit
     _require_one_type(op, source, target, "L1 to L0")
     name = ("load_l0a" if target.buffer.space == "ca" else "load_l0b") + ("_transposed" if op.transpose is not None else "")
+    lowering.loaded_columns[target.buffer.value].append(target.shape[-1])
     ends = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.CustomOp(name, ends[:1], ends[1:], core="CUBE", pipe="MTE1", symbol=name))
 
@@ -364,7 +365,8 @@ def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: Vi
         emit.insert(hivm.FixpipeOp(
             *places, dma_mode="normal" if target.buffer.fractal else "nz2nd", pre_quant=quantisation,
             pre_relu="NORMAL_RELU" if op.relu is not None else None,
-            dual_dst_mode="ROW_SPLIT" if op.halves is not None else None, sub_block=sub))
+            dual_dst_mode="ROW_SPLIT" if op.halves is not None else None, sub_block=sub,
+            unit_flags=() if op.unit_flag is None else (op.unit_flag.data,)))
     if op.atomic is not None:
         emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
 

@@ -8,6 +8,7 @@ core to the other through ``memref_ext.alloc_workspace``. Tiles are clipped to t
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -104,6 +105,7 @@ class KernelLowering:
         views: the view in the HIVM function for each buffer or slice of the kernel.
         padded: the buffers whose rows are padded to whole blocks of 32 bytes.
         byte_buffers: the buffers that are allocated as bytes, since they are viewed with element types of several widths.
+        loaded_columns: for each buffer in L0A or L0B the numbers of columns (k or n) of its loads that have been lowered.
         functions: the vector functions that the kernel calls.
         emit: inserts operations into the HIVM function.
     """
@@ -117,6 +119,7 @@ class KernelLowering:
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
         self.byte_buffers = _buffers_of_several_widths(kernel)
+        self.loaded_columns: dict[SSAValue, list[Value]] = defaultdict(list)
         self.functions: list[func.FuncOp] = []
         self.emit: OpBuilder
 

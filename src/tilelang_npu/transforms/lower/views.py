@@ -338,7 +338,7 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
         raise refuse(op, f"a slice of {buffer.label} contains several matrices", "T221",
                      help="slice a single matrix: buffer[i, :, :]")
     access = _fractal_access_of(view, op)
-    if access is _FractalAccess.READS or (access is _FractalAccess.LOADS and not pads):
+    if not _is_exact(op) and (access is _FractalAccess.READS or (access is _FractalAccess.LOADS and not pads)):
         rows, columns = _size_or_rest(rows, row, have_rows), _size_or_rest(columns, column, have_columns)
         _require_known_size(op, view, (row, rows), (column, columns), access)
     whole_blocks = access in (_FractalAccess.BLOCKS, _FractalAccess.FRACTALS)
@@ -376,6 +376,16 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
     cast = memref.ReinterpretCastOp.from_dynamic(buffer.value, [offset], sizes, strides[-4:], kind)
     result: SSAValue = emit.insert(cast).result
     return result
+
+
+def _is_exact(op: Operation) -> bool:
+    """Whether an operation's memrefs of matrices in L0 have the size of the slice also where only run time knows the size.
+
+    The layout of L0A and L0B and the blocks that unit flags pass on depend on it.
+    """
+    if isinstance(op, tile.GemmOp):
+        return space_of(op.a) == "ca"
+    return isinstance(op, tile.CopyOp) and (op.unit_flag is not None or space_of(op.target) in ("ca", "cb"))
 
 
 def _require_known_size(op: Operation, view: View, rows: tuple[Value, Value], columns: tuple[Value, Value],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tilelang_npu.simulator.result.profile.time_parts import Reason, line_of
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 from tilelang_npu.simulator.time.critical_path import AFTER, DONE, FIRED, FREE, ISSUED, START, CoreGroupTimes, Segment
-from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, JOIN, RUN, SET, Expansion
+from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, RUN, SET, Expansion
 from tilelang_npu.simulator.time.timing import shared_cycles
 from tilelang_npu.target import Chip
 from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
@@ -170,7 +170,7 @@ def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
         kind = "flag" if step.kind == CROSS_SET else "event"
     elif which in (FREE, AFTER) and step.kind == CROSS_SET:
         kind = "flag"
-    elif which in (FREE, AFTER) and (step.pipe == ALL or step.kind in (BARRIER, JOIN)):
+    elif which in (FREE, AFTER) and (step.pipe == ALL or step.kind == BARRIER):
         kind = "barrier"
     reason = reasons.of(ordered, kind)
     if kind in ("flag", "event"):

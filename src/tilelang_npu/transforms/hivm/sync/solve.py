@@ -18,6 +18,7 @@ from xdsl.ir import Block, SSAValue
 from tilelang_npu.analysis.accessed_bytes import AccessedBytes, has_ring_and_fixed_slot
 from tilelang_npu.analysis.disjoint_views import are_disjoint_views
 from tilelang_npu.analysis.ranges import Ranges
+from tilelang_npu.dialects import hivm
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, MemoryAccess, Pipes, Queue, SyncItem, core_and_pipe, on_core
 from tilelang_npu.transforms.hivm.sync.nested_blocks import SolvedBlocks
@@ -115,6 +116,8 @@ def constraints_of(body: BlockItems, *, tag: Callable[[MemoryAccess], object] = 
                         continue
                     if (not later or loop is not None) and are_disjoint_views(a.region.view, b.region.view, loop, later=later):
                         continue
+                    if _passed_by_unit_flags(a, b):
+                        continue
                     dependence = Dependence(dependence_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
                     # each slot of a ring is reached after its own number of iterations
@@ -178,6 +181,12 @@ class _AccessIndex:
         for other, period in self._overlapping[number]:
             for index, earlier in self._last[other].values():
                 yield index, earlier, period
+
+
+def _passed_by_unit_flags(first: MemoryAccess, second: MemoryAccess) -> bool:
+    """Whether a product and a fixpipe order their accesses to L0C themselves, by unit flags."""
+    return (first.region.space == "cc" and first.pipe != second.pipe
+            and all(hivm.unit_flag_use(access.op) in ("keep", "pass", "either") for access in (first, second)))
 
 
 def _cells_of(region: AccessedBytes) -> Iterator[object]:
