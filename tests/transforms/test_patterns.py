@@ -350,6 +350,8 @@ CALLS: dict[type[calls.LoweringPattern], tuple[str, str]] = {
     calls.LowerPad: (f'tile.call "pad" ins(%x, %zero, %c0, %c0, %c0, %c64 : {TILE}, f32, index, index, index, index) '
                      f"outs(%w : {LONG})", "hivm.hir.vpad ins(%x"),
     calls.LowerFlip: (f'tile.call "flip" ins(%x : {TILE}) outs(%y : {TILE}) {{axis = 1 : i64}}', "hivm.hir.vflip ins(%x"),
+    calls.LowerSort: (f'tile.call "vsort" ins(%x : {TILE}) outs(%y, %t : {TILE}, {INDEX}) '
+                      "{axis = 1 : i64, descending = true}", "hivm.hir.vsort ins(%x"),
     calls.LowerCallByBuilder: (f'tile.call "product_of_rows" ins(%x : {TILE}) outs(%y : {TILE})', "hivm.hir.vcumprod ins(%x"),
     calls.LowerCallByEntry: (f'tile.call "mirror_rows" ins(%x : {TILE}) outs(%y : {TILE})', "hivm.hir.vmirror ins(%x"),
     calls.LowerCustomCall: ('tile.call "arith_progression" ins(%zero, %zero : f32, f32) outs(%y : ub<8x64xf32>)',
