@@ -247,3 +247,24 @@ def test_a_part_of_a_matrix_in_l0c(columns: int, rng: np.random.Generator) -> No
         found = np.full((32, columns + 8), 7, np.float32)
         run(given, found)
         np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_of_l0c_whose_number_is_known_at_run_time() -> None:
+    """Of the 32 rows of a product, the first ``n`` are stored."""
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((32, 32), "float16"), n: T.int32, C: T.Tensor((32, 32), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                a = T.alloc_L1((32, 32), "float16")
+                c = T.alloc_L0C((32, 32), "float32")
+                T.copy(A, a)
+                T.gemm(a, a, c, initC=True)
+                T.copy(c[:n, :], C[0:n, :])
+
+        return main
+
+    a, c = np.eye(32, dtype=np.float16) * np.float16(2), np.full((32, 32), -1, np.float32)
+    made()(a, 20, c)
+    np.testing.assert_array_equal(c[:20], 4 * np.eye(32)[:20])
+    np.testing.assert_array_equal(c[20:], -1)

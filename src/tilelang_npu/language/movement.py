@@ -349,7 +349,8 @@ def _is_whole_place(memory: Addressable) -> bool:
         return True
     whole = memory.buffer.sizes
     return memory.buffer.space == "cc" and all(
-        memory.offsets[axis] == 0 and memory.sizes[axis] == whole[axis] for axis in memory.kept)
+        same_extent(memory.offsets[axis], 0) is True and same_extent(memory.sizes[axis], whole[axis]) is True
+        for axis in memory.kept)
 
 
 def _fewer_axes(start: Element, peer: Addressable) -> bool:
