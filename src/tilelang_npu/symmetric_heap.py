@@ -361,7 +361,7 @@ def join(rank: int, ranks: int, part: int, memory: PodMemory | Path, timeout: fl
         record[_STATE] = _LEFT
         raise
     finally:
-        if rank == 0 and memory.file is not None:  # all ranks have mapped the file: nobody needs its name any more
+        if rank == 0 and memory.file is not None:  # all ranks have mapped the file, so its name is not needed any more
             with suppress(OSError):
                 memory.file.unlink()
     return heap

@@ -312,7 +312,7 @@ def test_a_later_check_ends_the_one_before_and_closing_ends_consent(tmp_path: Pa
                 await asyncio.sleep(0.05)
             client.write("script.py", SCRIPT)
             client.change(uri, SCRIPT)
-            client.save(uri)  # the command stands for later saves, too
+            client.save(uri)  # the command also applies to later saves
             await client.until(lambda: client.ended == 2)
             assert client.titles == ["checking script.py"] * 2
             assert await client.hover(uri, line_of(SCRIPT, "T.vexp")) != ""

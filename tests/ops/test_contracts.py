@@ -29,7 +29,7 @@ def test_every_operation_is_covered(source: Any) -> None:
     for entry in ops.operations().values():
         names = surface.names(entry)
         apart = isinstance(entry, ops.PeerMove) or getattr(entry, "outputs", 1) == 2
-        assert names or apart, f"nobody says how {entry.name} is called: see tests/ops/surface.py"
+        assert names or apart, f"there is no call of {entry.name}: see tests/ops/surface.py"
         for name in names:
             call = legal_call(entry, name)
             trace(source(surface.kernel_text([*call.allocations(), call.statement])).main, dialect=surface.dialect_of(name))

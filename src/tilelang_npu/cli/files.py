@@ -47,7 +47,7 @@ def read_text(name: str) -> str:
 def split_modules(text: str) -> Iterator[str]:
     """Yields the parts of a text between the lines ``// -----``.
 
-    Empty lines stand before each part but the first, so that its lines have their numbers in the text.
+    Empty lines precede each part but the first, so that its lines have their numbers in the text.
     """
     line = 0
     for part in _DIVIDER.split(text):

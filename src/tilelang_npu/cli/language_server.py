@@ -3,7 +3,7 @@ Protocol over standard input and output.
 
 A check runs the script's Python, so the server runs a script only where the user has asked for it: by the command
 ``tilelang-npu.check`` (a code lens above each kernel, or a code action), after which the script is checked again whenever it
-is saved, until it is closed; or by the option ``--check-on-save``, which stands for every script that is saved. A script that
+is saved, until it is closed; or by the option ``--check-on-save``, which checks every script that is saved. A script that
 is only opened or edited is parsed and never run. The option is on the server's command line, which the user's editor
 has, and not in a setting that the opened folder could bring along.
 
@@ -46,7 +46,7 @@ CHECK = "tilelang-npu.check"
 """The command that checks a script; its argument is the script's URI."""
 _SOURCE = "tilelang-npu"
 _DECORATORS = ("prim_func", "jit")
-"""The decorators above which a code lens stands."""
+"""The decorators above which a code lens is shown."""
 _MAX_LOG = 4000
 """The number of characters of a script's output that are logged."""
 _READ_LIMIT = 1 << 26

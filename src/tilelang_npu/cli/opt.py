@@ -109,7 +109,7 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass]) -> l
 
 
 def _read_passes(given: str) -> list[ModulePass]:
-    """Returns the passes that a text lists; ``@FILE`` stands for the text of a file. Lines that begin with // are comments."""
+    """Returns the passes that a text, or the file F in ``@F``, lists. Lines that begin with // are comments."""
     text = read_text(given[1:]) if given.startswith("@") else given
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
     if not text.strip():

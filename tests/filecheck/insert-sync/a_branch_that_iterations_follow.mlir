@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
 // The branch is not taken in the last two iterations. So two iterations follow one that takes it: the load of the second waits for what
-// the branch reads of its slot, and the store of the slot for the load. The store behind the loop needs no event.
+// the branch reads of its slot, and the store of the slot for the load. The store after the loop needs no event.
 // CHECK-LABEL: func.func @two_follow
 // CHECK:          scf.if
 // CHECK:            hivm.hir.vexp

@@ -345,7 +345,7 @@ class CompiledKernel:
             return found
 
     def _run_without_listeners(self, args: Sequence[object]) -> AnyLaunch:
-        """Runs a call and returns its launch. No listener is told of the run, and no result is checked or kept.
+        """Runs a call and returns its launch. No listener is notified of the run, and no result is checked or kept.
 
         Args:
             args: the arguments, as for a call.

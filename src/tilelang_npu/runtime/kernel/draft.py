@@ -131,7 +131,7 @@ def time_draft(draft: Draft, seconds: float, arguments: Sequence[Argument] | Non
 
 
 def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None) -> AnyLaunch | None:
-    """Returns the launch of a call with its modelled times; no listener is told of it, and no argument is changed.
+    """Returns the launch of a call with its modelled times; no listener is notified of it, and no argument is changed.
 
     Values are computed only if the control flow or addresses of the kernel depend on them.
 

@@ -87,7 +87,7 @@ class _BlockEvents:
         self.slices = times.slices
         self.flows = times.flows
         labels = [core.label for core in times.together.cores]
-        # of blocks that run together, the cores have the same labels, and their memories cannot be told apart
+        # of blocks that run together, the cores have the same labels, and their memories cannot be distinguished
         self._memories = occupancy(times) if len({*labels}) == len(labels) else {}
 
     def _process(self, core: int, shift: int) -> int:
