@@ -13,7 +13,6 @@ import pytest
 
 import tilelang_npu as tilelang
 from captured import KERNELS, Run, captured, copies
-from frontend.conftest import source  # noqa: F401  (a fixture)
 from ops import surface
 from simulator.poisoning import ByLine, Poisoner, recorded, stated
 from simulator.test_cube import product
@@ -109,7 +108,7 @@ def _by_kernel() -> list[Any]:
 
 
 @pytest.mark.parametrize(("dialect", "calls"), _by_kernel())
-def test_ops_of_the_tables_do_what_they_say(source: Any, dialect: str, calls: list[surface.Call]) -> None:  # noqa: F811
+def test_ops_of_the_tables_do_what_they_say(source: Any, dialect: str, calls: list[surface.Call]) -> None:
     made = Calls()
     for call in calls:
         made.add(call)
@@ -140,7 +139,7 @@ def of_tiles(kernel: Any) -> tuple[set[tuple[int, str]], set[tuple[int, str]]]:
     return found
 
 
-def test_an_op_that_says_less_than_it_does_is_found_out(source: Any) -> None:  # noqa: F811
+def test_an_op_that_says_less_than_it_does_is_found_out(source: Any) -> None:
     made = Calls()
     for name in ("tile.add", "tile.select", "tile.gather_mask", "reduce_sum", "tile.transpose", "tile.exp"):
         entry = next(each for each, called in surface.covered() if called == name)

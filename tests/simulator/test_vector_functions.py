@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frontend.conftest import source  # noqa: F401  (a fixture)
 from simulator.register_kernels import assert_results, compiled, executed, text_of
 from tilelang_npu import TileError
 from tilelang_npu.ops import dtype
@@ -75,7 +74,7 @@ CLOSE = ("vexp", "vln", "vsqrt", "vexpdif", "vdiv")
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_each_operation_computes_every_element_type_below_a_mask(source: Any, name: str, kind: str) -> None:  # noqa: F811
+def test_each_operation_computes_every_element_type_below_a_mask(source: Any, name: str, kind: str) -> None:
     entry = REGISTER_OPERATIONS[name]
     positive = name in ("vln", "vsqrt")
     a = array(kind, seed=1, low=1 if positive else -100)
@@ -115,7 +114,7 @@ def bits_of(kind: str, size: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_loads_and_stores_move_every_element_type(source: Any, kind: str) -> None:  # noqa: F811
+def test_loads_and_stores_move_every_element_type(source: Any, kind: str) -> None:
     """A tail that does not fill a register is neither computed nor written."""
     a = bits_of(kind, 192)
     expected = np.concatenate([a[:150], np.ones(42, a.dtype)])
@@ -127,7 +126,7 @@ def test_loads_and_stores_move_every_element_type(source: Any, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float16", "float32"])
-def test_the_modes_of_loads(source: Any, kind: str) -> None:  # noqa: F811
+def test_the_modes_of_loads(source: Any, kind: str) -> None:
     a = bits_of(kind, 512)
     blocks = a.reshape(-1, 32 // a.dtype.itemsize)
     lanes = 256 // a.dtype.itemsize
@@ -147,7 +146,7 @@ def test_the_modes_of_loads(source: Any, kind: str) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", ["int8", "bfloat16", "int32"])
-def test_the_modes_of_stores(source: Any, kind: str) -> None:  # noqa: F811
+def test_the_modes_of_stores(source: Any, kind: str) -> None:
     a, b = bits_of(kind, 64), bits_of(kind, 64, seed=1)
     one = np.ones(256, a.dtype)
     both, groups, masked = one.copy(), one.copy(), one.copy()
@@ -169,7 +168,7 @@ def test_the_modes_of_stores(source: Any, kind: str) -> None:  # noqa: F811
     """, {"A": a, "B": b}, {"D": both, "M": masked, "G": groups, "K": apart})
 
 
-def test_the_axes_of_a_buffer_follow_one_another(source: Any) -> None:  # noqa: F811
+def test_the_axes_of_a_buffer_follow_one_another(source: Any) -> None:
     a = bits_of("float32", 5 * 40).reshape(5, 40)
     expected = np.ones((5, 40), np.float32)
     expected.reshape(-1)[2 * 40 + 7:2 * 40 + 71] = a.reshape(-1)[40 + 3:40 + 67]
@@ -181,7 +180,7 @@ def test_the_axes_of_a_buffer_follow_one_another(source: Any) -> None:  # noqa: 
 
 @pytest.mark.parametrize(("kind", "index"), [("float32", "int32"), ("float16", "uint16"), ("int16", "int16"),
                                              ("uint32", "uint32")])
-def test_gather_and_scatter_address_by_element(source: Any, kind: str, index: str) -> None:  # noqa: F811
+def test_gather_and_scatter_address_by_element(source: Any, kind: str, index: str) -> None:
     a = bits_of(kind, 200)
     places = np.random.default_rng(1).permutation(180)[:64].astype(index)
     gathered = np.where(np.arange(64) < 50, a[10 + places.astype(int)], np.zeros((), a.dtype)).astype(a.dtype)
@@ -195,7 +194,7 @@ def test_gather_and_scatter_address_by_element(source: Any, kind: str, index: st
     """, {"A": a, "I": places}, {"G": gathered, "S": scattered})
 
 
-def test_lanes_that_store_to_one_element_keep_the_last(source: Any) -> None:  # noqa: F811
+def test_lanes_that_store_to_one_element_keep_the_last(source: Any) -> None:
     a = bits_of("float32", 64)
     expected = np.ones(64, np.float32)
     expected[[4, 5]] = a[[62, 63]]
@@ -205,7 +204,7 @@ def test_lanes_that_store_to_one_element_keep_the_last(source: Any) -> None:  # 
     """, {"A": a, "I": (4 + np.arange(64) % 2).astype(np.int32)}, {"R": expected})
 
 
-def test_masks_of_groups_and_of_numbers_of_the_kernel(source: Any) -> None:  # noqa: F811
+def test_masks_of_groups_and_of_numbers_of_the_kernel(source: Any) -> None:
     one = np.ones(64, np.int32)
     groups, whole_register, none = 7 * one, 7 * one, one
     groups = np.where(np.arange(64) % 16 < 5, 7, 1).astype(np.int32)
@@ -219,7 +218,7 @@ def test_masks_of_groups_and_of_numbers_of_the_kernel(source: Any) -> None:  # n
 
 
 @pytest.mark.parametrize("kind", ["int32", "uint8", "float32", "float16"])
-def test_fills_and_counts(source: Any, kind: str) -> None:  # noqa: F811
+def test_fills_and_counts(source: Any, kind: str) -> None:
     steps = np.arange(64)
     element = dtype(kind).numpy
     assert_results(source, f"""
@@ -233,7 +232,7 @@ def test_fills_and_counts(source: Any, kind: str) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32"])
-def test_registers_are_interleaved_and_separated(source: Any, kind: str) -> None:  # noqa: F811
+def test_registers_are_interleaved_and_separated(source: Any, kind: str) -> None:
     a, b = bits_of(kind, 64), bits_of(kind, 64, seed=1)
     both = np.stack([a, b], axis=1).reshape(-1)
     joined = np.concatenate([a, b])
@@ -258,7 +257,7 @@ ORDERS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal
 
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "uint32", "float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_comparisons_choose_lanes(source: Any, kind: str, order: str) -> None:  # noqa: F811
+def test_comparisons_choose_lanes(source: Any, kind: str, order: str) -> None:
     """Unsigned elements with their highest bit set are large; NaN is unequal to everything."""
     a, b = bits_of(kind, 64), bits_of(kind, 64, seed=1)
     b[::3] = a[::3]
@@ -275,7 +274,7 @@ def test_comparisons_choose_lanes(source: Any, kind: str, order: str) -> None:  
     """, {"A": a, "B": b}, {"R": np.where(less, a, b).astype(a.dtype), "S": np.where(number, b, a).astype(a.dtype)})
 
 
-def test_an_ordered_comparison_is_false_for_nan(source: Any) -> None:  # noqa: F811
+def test_an_ordered_comparison_is_false_for_nan(source: Any) -> None:
     a, b = array("float32"), array("float32", seed=1)
     a[3] = np.nan
     assert_results(source, """
@@ -289,7 +288,7 @@ REDUCED = [(name, kind, group) for name in ("vcadd", "vcmax", "vcmin") for kind 
 
 
 @pytest.mark.parametrize(("name", "kind", "group"), REDUCED)
-def test_reductions_of_the_selected_lanes(source: Any, name: str, kind: str, group: int) -> None:  # noqa: F811
+def test_reductions_of_the_selected_lanes(source: Any, name: str, kind: str, group: int) -> None:
     a = array(kind, seed=4) if dtype(kind).is_float else bits_of(kind, 64)
     chosen = np.arange(64) < 57
     made = []
@@ -305,7 +304,7 @@ def test_reductions_of_the_selected_lanes(source: Any, name: str, kind: str, gro
     """, {"A": a}, {"R": expected})
 
 
-def test_a_reduction_of_no_lane_is_its_neutral_element(source: Any) -> None:  # noqa: F811
+def test_a_reduction_of_no_lane_is_its_neutral_element(source: Any) -> None:
     expected = {"S": np.zeros(1, np.float32), "X": np.full(1, -np.inf, np.float32), "N": np.full(1, 2**31 - 1, np.int32)}
     assert_results(source, """
         m = T.vmi.create_mask(0, size=64)
@@ -324,7 +323,7 @@ WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 @pytest.mark.parametrize("rounding", ROUND)
 @pytest.mark.parametrize("target", WHOLE)
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
-def test_floats_become_integers(source: Any, kind: str, target: str, rounding: str) -> None:  # noqa: F811
+def test_floats_become_integers(source: Any, kind: str, target: str, rounding: str) -> None:
     a = array(kind, seed=6, low=-3000, high=3000)
     a[:6] = [0.5, -0.5, 1.5, -1.5, 2.5, -2.5]
     numbers = np.iinfo(target)
@@ -336,7 +335,7 @@ def test_floats_become_integers(source: Any, kind: str, target: str, rounding: s
 
 @pytest.mark.parametrize("target", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("kind", WHOLE)
-def test_integers_become_floats(source: Any, kind: str, target: str) -> None:  # noqa: F811
+def test_integers_become_floats(source: Any, kind: str, target: str) -> None:
     a = array(kind, seed=7, low=-100, high=100)
     expected = a.astype(np.float64).astype(np.float32).astype(dtype(target).numpy)
     assert_results(source, f"""
@@ -347,7 +346,7 @@ def test_integers_become_floats(source: Any, kind: str, target: str) -> None:  #
 @pytest.mark.parametrize("saturate", ["SAT", "NOSAT"])
 @pytest.mark.parametrize("target", WHOLE)
 @pytest.mark.parametrize("kind", WHOLE)
-def test_integers_become_wider_narrower_or_are_clamped(source: Any, kind: str, target: str, saturate: str) -> None:  # noqa: F811
+def test_integers_become_wider_narrower_or_are_clamped(source: Any, kind: str, target: str, saturate: str) -> None:
     a = bits_of(kind, 64)
     numbers = np.iinfo(target)
     wanted = np.clip(a.astype(object), numbers.min, numbers.max) if saturate == "SAT" else a.astype(object)
@@ -360,7 +359,7 @@ def test_integers_become_wider_narrower_or_are_clamped(source: Any, kind: str, t
     ("float32", "float16"), ("float32", "bfloat16"), ("float16", "float32"), ("bfloat16", "float32"), ("bfloat16", "float16"),
     ("float16", "bfloat16"), ("float32", "float8_e4m3fn"), ("float32", "float8_e5m2"), ("float8_e4m3fn", "float32"),
     ("float8_e5m2", "float32")])
-def test_floats_become_floats(source: Any, kind: str, target: str) -> None:  # noqa: F811
+def test_floats_become_floats(source: Any, kind: str, target: str) -> None:
     a = array(kind, seed=8) if dtype(kind).bits > 8 else bits_of(kind, 64)
     expected = a.astype(np.float32).astype(dtype(target).numpy)
     assert_results(source, f"""
@@ -369,7 +368,7 @@ def test_floats_become_floats(source: Any, kind: str, target: str) -> None:  # n
 
 
 @pytest.mark.parametrize(("target", "most"), [("float8_e4m3fn", 448.0), ("float8_e5m2", 57344.0), ("float16", 65504.0)])
-def test_a_saturating_conversion_has_no_infinity(source: Any, target: str, most: float) -> None:  # noqa: F811
+def test_a_saturating_conversion_has_no_infinity(source: Any, target: str, most: float) -> None:
     a = np.full(64, 1e9, np.float32)
     a[::2] = -1e9
     assert_results(source, f"""
@@ -377,7 +376,7 @@ def test_a_saturating_conversion_has_no_infinity(source: Any, target: str, most:
     """, {"A": a}, {"R": np.clip(a, -most, most).astype(dtype(target).numpy)})
 
 
-def test_bits_are_reinterpreted_split_and_joined(source: Any) -> None:  # noqa: F811
+def test_bits_are_reinterpreted_split_and_joined(source: Any) -> None:
     a, b = bits_of("float32", 64), bits_of("int16", 64)
     halves = a.view(np.uint16).reshape(-1, 2)
     assert_results(source, """
@@ -395,7 +394,7 @@ def test_bits_are_reinterpreted_split_and_joined(source: Any) -> None:  # noqa: 
 
 
 @pytest.mark.parametrize("kind", ["int32", "uint32"])
-def test_products_of_64_bits(source: Any, kind: str) -> None:  # noqa: F811
+def test_products_of_64_bits(source: Any, kind: str) -> None:
     a, b = bits_of(kind, 64), bits_of(kind, 64, seed=1)
     products = a.astype(object) * b.astype(object)
     assert_results(source, """
@@ -406,7 +405,7 @@ def test_products_of_64_bits(source: Any, kind: str) -> None:  # noqa: F811
     """, {"A": a, "B": b}, {"L": once(products, kind), "H": once([value >> 32 for value in products], kind)})
 
 
-def test_registers_are_assigned_in_loops_and_below_conditions(source: Any) -> None:  # noqa: F811
+def test_registers_are_assigned_in_loops_and_below_conditions(source: Any) -> None:
     a = array("float32", 4 * 64)
     rows = a.reshape(4, 64)
     assert_results(source, """
@@ -424,7 +423,7 @@ def test_registers_are_assigned_in_loops_and_below_conditions(source: Any) -> No
     """, {"A": a}, {"S": rows[0] + rows[1] + rows[3], "R": rows[::-1].reshape(-1).copy()}, 2, parameters="n: T.int32")
 
 
-def test_the_function_takes_numbers_of_the_kernel(source: Any) -> None:  # noqa: F811
+def test_the_function_takes_numbers_of_the_kernel(source: Any) -> None:
     a = array("float16")
     assert_results(source, """
         m = T.vmi.create_mask(n, size=64)
@@ -452,14 +451,14 @@ def main(A: T.Tensor((24, 150), "float32"), R: T.Tensor((24, 150), "float32")):
 """
 
 
-def test_the_blocks_of_a_launch_compute_their_own_rows(source: Any) -> None:  # noqa: F811
+def test_the_blocks_of_a_launch_compute_their_own_rows(source: Any) -> None:
     kernel = compiled(source, KERNEL.format(latency="", registers=3))
     a, results = np.random.default_rng(0).standard_normal((24, 150)).astype(np.float32), np.zeros((24, 150), np.float32)
     kernel(a, results)
     np.testing.assert_array_equal(results, a * (np.arange(24, dtype=np.float32) + 1)[:, None])
 
 
-def test_a_lane_outside_of_the_buffer_is_an_error_at_its_line(source: Any) -> None:  # noqa: F811
+def test_a_lane_outside_of_the_buffer_is_an_error_at_its_line(source: Any) -> None:
     text = text_of("""
         for i in T.serial(n):
             T.vmi.vstore(T.vmi.vload(a[i * 64], size=64), r[0])
@@ -474,7 +473,7 @@ def test_a_lane_outside_of_the_buffer_is_an_error_at_its_line(source: Any) -> No
         assert "lanes 128 to 191 of a register are not all inside a" in str(caught.value)
 
 
-def test_a_gather_outside_of_the_buffer_is_an_error(source: Any) -> None:  # noqa: F811
+def test_a_gather_outside_of_the_buffer_is_an_error(source: Any) -> None:
     statements = """
         T.vmi.vstore(T.vmi.vgather(a[0], T.vmi.vload(i[0], size=64), T.vmi.create_mask(n, size=64)), r[0])
     """
@@ -486,14 +485,14 @@ def test_a_gather_outside_of_the_buffer_is_an_error(source: Any) -> None:  # noq
         executed(source, statements, given, made, 64, parameters="n: T.int32")
 
 
-def busy(source: Any, registers: int, latency: str = "") -> float:  # noqa: F811
+def busy(source: Any, registers: int, latency: str = "") -> float:
     """The cycles for which pipe V executes the vector function of one block."""
     launch = compiled(source, KERNEL.format(latency=latency, registers=registers)).estimate(
         np.zeros((24, 150), np.float32), np.zeros((24, 150), np.float32))
     return launch.busy_cycles["AIV"]["V"] / 24
 
 
-def test_the_cycles_of_a_function_are_those_of_its_instructions(source: Any) -> None:  # noqa: F811
+def test_the_cycles_of_a_function_are_those_of_its_instructions(source: Any) -> None:
     """Each iteration loads, multiplies by a number and stores one register; the fixed part is added."""
     rates = chip("950").vector
     each = rates["vld"].slope32 + rates["mul"].slope32 + rates["vst"].slope32
@@ -501,11 +500,11 @@ def test_the_cycles_of_a_function_are_those_of_its_instructions(source: Any) -> 
     assert busy(source, 1) == rates["vector_function"].fixed + each
 
 
-def test_the_latency_that_the_author_measured_replaces_them(source: Any) -> None:  # noqa: F811
+def test_the_latency_that_the_author_measured_replaces_them(source: Any) -> None:
     assert busy(source, 3, "latency=777") == 777
 
 
-def test_the_cycles_of_a_loop_count_its_iterations_at_run_time(source: Any) -> None:  # noqa: F811
+def test_the_cycles_of_a_loop_count_its_iterations_at_run_time(source: Any) -> None:
     text = text_of("""
         for i in T.serial(n):
             T.vmi.vstore(T.vmi.vload(a[i * 64], size=64), r[i * 64])
@@ -517,7 +516,7 @@ def test_the_cycles_of_a_loop_count_its_iterations_at_run_time(source: Any) -> N
             rates["vld"].slope32 + rates["vst"].slope32)
 
 
-def test_waits_stand_around_the_call(source: Any) -> None:  # noqa: F811
+def test_waits_stand_around_the_call(source: Any) -> None:
     """Without the waits the sanitizer reports the accesses of the function; with them there is no finding."""
     kernel = compiled(source, KERNEL.format(latency="", registers=3))
     lines = [line.strip() for line in kernel.mlir().splitlines()]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dialects.test_upstream_mlir import DISTRIBUTIONS, _agree, _in_context
-from frontend.conftest import source  # noqa: F401  (a fixture)
 from simulator.register_kernels import compiled, text_of
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.ops.register_operations import REGISTER_OPERATIONS
@@ -58,7 +57,7 @@ def every_operation() -> str:
     return EVERY.format(computed="\n    ".join(lines))
 
 
-def test_every_operation_is_text_that_is_read_again_and_that_mlir_reads(source: Any) -> None:  # noqa: F811
+def test_every_operation_is_text_that_is_read_again_and_that_mlir_reads(source: Any) -> None:
     made = {"R": np.zeros(256, np.float32), "W": np.zeros(256, np.uint8)}
     kernel = compiled(source, text_of(every_operation(), ARRAYS, made, parameters="n: T.int32"))
     with ExitStack() as stack:
@@ -72,7 +71,7 @@ def test_every_operation_is_text_that_is_read_again_and_that_mlir_reads(source: 
                 _agree(ir, module)
 
 
-def test_each_function_has_its_own_name_and_effects(source: Any) -> None:  # noqa: F811
+def test_each_function_has_its_own_name_and_effects(source: Any) -> None:
     statements = "T.vmi.vstore(T.vmi.vload(a[0], size=64), r[0])"
     text = text_of(statements, {"A": np.zeros(64, np.float32)}, {"R": np.zeros(64, np.float32)})
     lines = text.splitlines()

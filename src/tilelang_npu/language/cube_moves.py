@@ -170,8 +170,9 @@ def copy_pa(dst: Tile, kv: Operand, block_table: Operand, block_size: Number, he
                         help="kv_stride is the number of elements of a page: block_size * head_num * head_dim")
     target, cache, table = (as_memory(what, role, value) for role, value in (
         ("the destination", dst), ("the cache", kv), ("the block table", block_table)))
-    for role, memory, space in (("destination", target, "cbuf"), ("source", cache, "gm"), ("source", table, "gm")):
-        require_memory(what, role, memory, (space,))  # type: ignore[arg-type]  # these are two of the spaces
+    require_memory(what, "destination", target, ("cbuf",))
+    for memory in (cache, table):
+        require_memory(what, "source", memory, ("gm",))
     if table.dtype != "int32":
         raise TileError(f"{what}: the block table {table.describe()} has elements of {table.dtype}", code="T110",
                         help="pass the block table as int32")

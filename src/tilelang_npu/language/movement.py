@@ -210,7 +210,8 @@ def _with_rows_apart(builder: Builder, source: Addressable | Element, target: Ad
     sizes, strides = ([value if isinstance(value, int) else value.ssa(builder) for value in parts]
                       for parts in ((rows, total), (apart, 1)))
     made = builder.discardable(tile.StridedTensorOp(argument, sizes, strides)).results[0]
-    seen = Buffer(whole.name, whole.dtype, (rows, total), "gm", made, whole.location)  # type: ignore[arg-type]  # as a size
+    # a Buffer takes symbols as sizes; these may be expressions of them, which its operands only compare and multiply
+    seen = Buffer(whole.name, whole.dtype, (rows, total), "gm", made, whole.location)  # type: ignore[arg-type]  # see above
     seen.has_gaps = True
     part = Region(seen, (0, first), matrix.extents, (0, 1))
     return (part, matrix) if flat is source else (matrix, part)

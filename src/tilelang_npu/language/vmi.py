@@ -1168,7 +1168,7 @@ def _function(entry: RegisterOperation) -> Callable[..., Any]:
         inspect.Parameter("mask", plain, default=inspect.Parameter.empty if entry.needs_mask else None, annotation="object"),
         inspect.Parameter("pmode", named, default=None, annotation="str | None")], return_annotation="Any")
     call.__name__ = call.__qualname__ = entry.name
-    call.__signature__ = signature  # type: ignore[attr-defined]  # as inspect reads it
+    call.__signature__ = signature  # type: ignore[attr-defined]  # read by inspect.signature, help() and messages
     arguments = ", ".join((*entry.operands, "mask"))
     kinds = ", ".join(entry.elements)
     call.__doc__ = (f"{entry.doc} Lanes that the mask does not select become 0.\n\n    Example:"

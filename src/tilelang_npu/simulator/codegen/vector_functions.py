@@ -298,7 +298,7 @@ def _converter(name: str, source: DType, target: DType, mode: str, saturates: bo
         return convert
     import ml_dtypes
 
-    most = float(ml_dtypes.finfo(made).max)  # type: ignore[no-untyped-call]
+    most = float(ml_dtypes.finfo(made).max)  # type: ignore[no-untyped-call]  # ml_dtypes has no types here
     return lambda value: convert(np.clip(value.astype(np.float32), -most, most))
 
 
