@@ -17,7 +17,7 @@ from tilelang_npu.errors import Location, TileError
 
 __all__ = ["CardRaces"]
 
-_NOBODY, _SEVERAL = -1, -2
+_NO_RANK, _SEVERAL = -1, -2
 """Marks in place of a rank: no card, and more than one."""
 
 
@@ -57,7 +57,7 @@ class CardRaces:
                 self._look(rank, array, read, "reads", writes, location)
                 written[...] = rank
             else:
-                read[...] = np.where((read == _NOBODY) | (read == rank), np.int16(rank), np.int16(_SEVERAL))
+                read[...] = np.where((read == _NO_RANK) | (read == rank), np.int16(rank), np.int16(_SEVERAL))
             self._touched += [written, read]
             self._sites["writes" if writes else "reads", rank] = location
 
@@ -65,7 +65,7 @@ class CardRaces:
         """Begins a new period; called by one card between two barriers of all cards."""
         with self._lock:
             for view in self._touched:
-                view[...] = _NOBODY
+                view[...] = _NO_RANK
             self._touched.clear()
             self._sites.clear()
 
@@ -73,7 +73,7 @@ class CardRaces:
         """Returns the marks of the bytes of an array."""
         marks = self._marks.get(kind)
         if marks is None:
-            marks = self._marks[kind] = np.full(self._size, _NOBODY, np.int16)
+            marks = self._marks[kind] = np.full(self._size, _NO_RANK, np.int16)
         offset = int(array.__array_interface__["data"][0]) - self._start
         steps = (*(2 * step for step in array.strides), 2)
         return np.ndarray((*array.shape, array.itemsize), np.int16, marks, 2 * offset, steps)
@@ -81,7 +81,7 @@ class CardRaces:
     def _look(self, rank: int, array: NDArray[Any], marks: NDArray[np.int16], other: str, writes: bool,
               location: Location | None) -> None:
         """Raises an error if another card has marked the bytes."""
-        found = marks[(marks != _NOBODY) & (marks != rank)]
+        found = marks[(marks != _NO_RANK) & (marks != rank)]
         if not found.size:
             return
         card = next((int(one) for one in found if one != _SEVERAL), _SEVERAL)

@@ -1,0 +1,64 @@
+"""Races between cards: accesses of two cards to one byte in one period are reported, whatever thread runs first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilelang_npu.card_races import CardRaces
+from tilelang_npu.errors import Location, TileError
+
+RANKS, SIZE = 3, 64
+HERE, THERE = Location("a.py", 1), Location("b.py", 2)
+
+
+@pytest.fixture(name="heap")
+def made() -> np.ndarray:
+    return np.zeros((RANKS, SIZE), np.uint8)
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+def test_two_cards_access_one_byte_and_one_writes(heap: np.ndarray, first: bool, second: bool) -> None:
+    messages = set()
+    for order in (1, -1):
+        races = CardRaces(heap)
+        accesses = [(0, heap[2, :16], first, HERE), (1, heap[2, 12:20], second, THERE)][::order]
+        races.note(accesses[0][0], accesses[0][1], writes=accesses[0][2], location=accesses[0][3])
+        with pytest.raises(TileError) as reported:
+            races.note(accesses[1][0], accesses[1][1], writes=accesses[1][2], location=accesses[1][3])
+        assert (reported.value.code, reported.value.location) == ("S231", HERE)
+        messages.add(reported.value.message)
+    does = {True: "writes", False: "reads"}
+    assert messages == {f"rank 0 {does[first]} and rank 1 {does[second]} 4 bytes of rank 2, in no order"}
+
+
+def test_what_is_no_race(heap: np.ndarray) -> None:
+    races = CardRaces(heap)
+    for rank in range(RANKS):
+        races.note(rank, heap[1, :8], writes=False)  # several cards read one place
+        races.note(rank, heap[rank, 8:16], writes=True)  # places of their own
+        races.note(rank, heap[rank, 8:16], writes=False)
+    races.note(0, heap[0, :0], writes=True)
+    races.clear()  # the barrier of all cards
+    races.note(2, heap[1, :16], writes=True)
+
+
+def test_a_card_writes_what_several_cards_read(heap: np.ndarray) -> None:
+    races = CardRaces(heap)
+    for rank in range(2):
+        races.note(rank, heap[0, :8], writes=False)
+    with pytest.raises(TileError, match="rank 2 writes 8 bytes of rank 0 that several cards read, in no order"):
+        races.note(2, heap[0, :16], writes=True)
+    with pytest.raises(TileError, match="rank 0 writes 8 bytes of rank 0 that several cards read"):
+        races.note(0, heap[0, :8], writes=True)  # one of the cards that read it
+
+
+def test_views_with_gaps_access_only_their_elements(heap: np.ndarray) -> None:
+    races = CardRaces(heap)
+    columns: Any = heap[0].view(np.float32).reshape(4, 4)
+    races.note(0, columns[:, :2], writes=True)
+    races.note(1, columns[:, 2:], writes=True)
+    with pytest.raises(TileError, match="rank 0 writes and rank 2 reads 4 bytes of rank 0"):
+        races.note(2, columns[3:, 1], writes=False)
