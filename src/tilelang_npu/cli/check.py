@@ -173,7 +173,7 @@ def check_script(spec: str, make_checker: Callable[[Callable[[CompiledKernel], b
 
 def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
     done = check_script(args.file, lambda wanted: _checker(args, sizes, wanted))
-    return max(done.code, _told(done.checker.looks, done.checker.session, args, done.errors, done.idle))
+    return max(done.code, _print_results(done.checker.looks, done.checker.session, args, done.errors, done.idle))
 
 
 def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[CompiledKernel], bool] | None = None
@@ -246,7 +246,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     idle = [TileError(f"{programs[0].name} has no dynamic size and no number parameter with the name {name}", code="T419",
                       help=f"remove --size {name}")
             for name in sizes if name not in used]
-    return _told(looks, session, args, idle, idle)
+    return _print_results(looks, session, args, idle, idle)
 
 
 def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> object:
@@ -273,7 +273,7 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def _told(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: Sequence[TileError],
+def _print_results(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: Sequence[TileError],
           idle: Sequence[TileError]) -> int:
     """Prints the findings, writes the report, and returns the exit code."""
     for number, look in enumerate(looks):

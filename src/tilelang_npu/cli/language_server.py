@@ -274,14 +274,14 @@ class _Editor:
             self._checks[uri] = made  # earlier results stay until there are new ones
             self._publish(uri)
             self._refresh_lenses()
-        said = (await output).decode(errors="replace").strip()
+        printed = (await output).decode(errors="replace").strip()
         await process.wait()
         if self._processes.get(uri) is not process:
             return
         del self._processes[uri]
         self._refresh_lenses()
-        if said:
-            self._log(f"{path}:\n{said[-_MAX_LOG:]}", warning=False)
+        if printed:
+            self._log(f"{path}:\n{printed[-_MAX_LOG:]}", warning=False)
         if process.returncode:
             self._server.window_show_message(self._types.ShowMessageParams(
                 self._types.MessageType.Error, f"the check of {Path(path).name} ended with code {process.returncode};"

@@ -57,16 +57,16 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
     parts = [_kernel(kernel, sources) for kernel in kernels]
     title = kernels[0].name if len(kernels) == 1 else source.name
     if len(kernels) == 1:
-        said, shown = parts[0]
+        about, shown = parts[0]
     else:
-        said = f"{len(kernels)} kernels"
+        about = f"{len(kernels)} kernels"
         shown = "".join(
             f'<details class="k"{" open" if number == 0 else ""}><summary><strong>{html.escape(name)}</strong>'
             f"<span>{html.escape(parameters(kernel))}; {about}</span></summary>{stages}</details>"
             for number, (name, kernel, (about, stages)) in enumerate(zip(labels(kernels), kernels, parts, strict=True)))
     choice = '<label><input type="checkbox" id="same"> show passes that change nothing</label>'
     names = html.escape(", ".join(sources.names))
-    lead = f"{names}, {said}. Point at a line to see where it comes from, click to go there."
+    lead = f"{names}, {about}. Point at a line to see where it comes from, click to go there."
     return document(title, "stages", sources.listing(), f"{lead}\n{choice}{shown}", _STYLE)
 
 
@@ -130,7 +130,7 @@ def _lines(text: str, sources: _Sources) -> Iterator[_Line]:
         yield line[:match.start()], None if match[1] is None else sources.key(match[1], int(match[2]))
 
 
-def _said(one: Remark, sources: _Sources) -> str:
+def _remark_html(one: Remark, sources: _Sources) -> str:
     """Returns the HTML of a remark of a pass, linked to the source line that the remark is about."""
     where = f"{one.place.line_with_calls}: " if one.place is not None else ""
     edit = f"; to have it: {one.edit}" if one.edit else ""
@@ -167,10 +167,10 @@ def _change(name: str, before: list[_Line], after: list[_Line], remarks: Sequenc
         end = group[-1][2]
     counts = Counter(one.kind for one in remarks)
     counted = "".join(f", {counts[kind]} {kind}" for kind in (DONE, REFUSED) if counts[kind])
-    said = "".join(_said(one, sources) for one in remarks)
+    remarks_html = "".join(_remark_html(one, sources) for one in remarks)
     if not rows:
-        shown = f"<section><pre>{said}</pre></section>" if said else ""
-        kind = "" if said else ' class="same"'
+        shown = f"<section><pre>{remarks_html}</pre></section>" if remarks_html else ""
+        kind = "" if remarks_html else ' class="same"'
         return f"<details{kind}><summary><b>{name}</b><span>changes nothing{counted}</span></summary>{shown}</details>"
     return (f"<details open><summary><b>{name}</b><span>+{added} -{removed}, {len(after)} lines{counted}</span></summary>"
-            f"<section><pre>{said}{''.join(rows)}</pre></section></details>")
+            f"<section><pre>{remarks_html}{''.join(rows)}</pre></section></details>")

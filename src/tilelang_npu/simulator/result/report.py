@@ -117,8 +117,8 @@ def rate_text(launch: Launch) -> str:
     work = products(launch)
     if not work:
         found = bandwidth(launch)
-        said = f"{found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
-        return said if found.nbytes else ""
+        rate = f"{found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
+        return rate if found.nbytes else ""
     seconds = launch.time_us * 1e-6
     rates = []
     for unit, kinds in (("TFLOP/s", [kind for kind in work if not dtype(_element(kind)).is_integer]),
@@ -155,8 +155,8 @@ def summary(launch: Launch, name: str) -> str:
     timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
     rate = rate_text(launch)
-    said = f"{f'   {rate}' if rate else ''}; bound by {launch.bound_by}"
-    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{said}")
+    suffix = f"{f'   {rate}' if rate else ''}; bound by {launch.bound_by}"
+    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{suffix}")
     lines.append(f"  of which  {launch.split}")
     running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
     for core in CORES:

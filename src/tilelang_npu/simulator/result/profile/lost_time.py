@@ -119,7 +119,7 @@ def lost_time(call: AnyLaunch, breakdowns: Sequence[LaunchBreakdown]) -> Iterato
                 yield replace(one, before=call.time_us, after=call.time_us - saved)
 
 
-def _told(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
+def _loss_of(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
           how: Literal["timed again", "at most"] = "timed again") -> Iterator[LostTime]:
     if after < launch.time_us * (1 - LEAST):
         yield LostTime(cause, text, place, launch.time_us, after, how)
@@ -162,7 +162,7 @@ def _short_rows(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     run = min((footprint(access, event).simplified().element for record, _, event, _ in _transfers(launch)
                if line_of(record.location) == place for access in record.accesses if access.memory == "gm"), default=0)
     after = launch.retimed(without_rows(launch.chip)).time_us
-    yield from _told(launch, after, "small bursts",
+    yield from _loss_of(launch, after, "small bursts",
                      f"rows of {run} bytes are too short for the full rate: copy tiles whose rows in GM are longer", place)
 
 
@@ -183,7 +183,7 @@ def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         cycles = step.cost.busy * step.cost.nbytes / SMALL
         return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
 
-    yield from _told(launch, with_steps(launch, without_latency).time_us, "small bursts",
+    yield from _loss_of(launch, with_steps(launch, without_latency).time_us, "small bursts",
                      f"{count // launch.blocks} copies of {nbytes // count} bytes on average in each block: copy larger tiles",
                      lines.most_common(1)[0][0], "at most")
 
@@ -200,7 +200,7 @@ def _unaligned(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     (place, stride), _ = rows.most_common(1)[0]
     sector = launch.chip.traffic.sector
     after = launch.retimed(replace(launch.chip, traffic=replace(launch.chip.traffic, sector=1))).time_us
-    yield from _told(launch, after, "unaligned rows",
+    yield from _loss_of(launch, after, "unaligned rows",
                      f"rows lie {stride} bytes apart, which is no multiple of {sector}, so neighbouring rows move the same "
                      f"lines of {launch.chip.traffic.line} bytes again: pad the rows of the tensor to "
                      f"{-(-stride // sector) * sector} bytes", place)
@@ -222,7 +222,7 @@ def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=gm))
 
     worst = max(rows, key=lambda row: row.used)
-    yield from _told(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
+    yield from _loss_of(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
                      f"{_sentence_start(sorted(names))} read {worst.used / worst.needed:.0f} times: make the tile of the "
                      "result twice as large, which halves these reads", _most_loaded(launch, worst.name), "at most")
 
@@ -251,7 +251,7 @@ def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
-    yield from _told(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
+    yield from _loss_of(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
                      f"the memories have room for tiles {larger:.1f} times as large: larger tiles need fewer "
                      "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
 
@@ -272,7 +272,7 @@ def _atomic_updates(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime
         updates = any(access.adds for access in record.accesses if access.memory == "gm")
         return None if step.cost.gm and updates else step
 
-    yield from _told(launch, with_steps(launch, without_updates).time_us, "atomic updates",
+    yield from _loss_of(launch, with_steps(launch, without_updates).time_us, "atomic updates",
                      f"{count // launch.blocks} atomic updates of {nbytes // count} bytes on average in each block, and L2 "
                      "executes those of one line one after the other: add up in UB, and update GM once in each block",
                      lines.most_common(1)[0][0], "at most")
@@ -291,7 +291,7 @@ def _costly_instructions(launch: Launch, parts: LaunchBreakdown) -> Iterator[Los
         busy, total = sum(us for _, us in own), sum(us for _, us in work)
         if busy > DOMINATES * total:
             longest = longest_line(own)
-            yield from _told(launch, with_steps(launch, without).time_us, cause,
+            yield from _loss_of(launch, with_steps(launch, without).time_us, cause,
                              f"{name} takes {busy / total:.0%} of the work of the Vector cores: {remedy}",
                              longest[0] if longest is not None else None, "at most")
 
@@ -310,7 +310,7 @@ def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         after = launch.retimed(blocks=blocks).time_us
         if after < best:
             best, order = after, text
-    yield from _told(launch, best, "block order",
+    yield from _loss_of(launch, best, "block order",
                      f"{far / 2**20:.0f} MB come from HBM although {needed / 2**20:.0f} MB suffice: order the blocks {order} "
                      "(T.use_swizzle on a grid of two axes, or the tile computed from the block's number)")
 
@@ -354,7 +354,7 @@ def _order_in_a_block(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTi
     moved = argument_bytes(launch)  # each tensor is read from HBM once, and what is written goes there as before
     traffic = replace(launch.chip.traffic, dirty=sum(row.moved - row.hbm for row in moved if row.written))
     holding = replace(launch.chip, l2=sum(row.moved for row in moved), traffic=traffic)
-    yield from _told(launch, launch.retimed(holding, l2_state="cold").time_us, "tile order",
+    yield from _loss_of(launch, launch.retimed(holding, l2_state="cold").time_us, "tile order",
                      f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times, {worst.hbm / 2**20:.0f} MB "
                      f"although {worst.needed / 2**20:.0f} MB suffice, because other data evict its parts from the "
                      f"{launch.chip.l2 >> 20} MB of L2 before they are read again: process tiles that read the same parts one "
@@ -390,7 +390,7 @@ def _few_blocks(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     if launch.waves > 1:
         what = f"the last of {launch.waves} waves has {launch.blocks - room + launch.cores} blocks for {launch.cores} cores"
     cause = "few blocks" if launch.waves == 1 else "uneven waves"
-    yield from _told(launch, after, cause, f"{what}: divide the work into as many equal parts as there are cores",
+    yield from _loss_of(launch, after, cause, f"{what}: divide the work into as many equal parts as there are cores",
                      how="at most")
 
 
@@ -418,7 +418,7 @@ def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTim
         f"{len(busy)} of the {most} Vector cores of a block {'has' if len(busy) == 1 else 'have'}")
     what = "give each of them half of the rows (with the second index of T.Kernel)" if most == 2 else (
         f"give each of them a part of the rows (with T.Kernel(..., threads={most}))")
-    yield from _told(launch, with_steps(launch, divided).time_us + started, "one Vector core",
+    yield from _loss_of(launch, with_steps(launch, divided).time_us + started, "one Vector core",
                      f"{who} {100 * sum(busy) / sum(work):.0f} % of the Vector work: {what}", _worst(parts, ("compute",), "V"))
 
 
@@ -494,7 +494,7 @@ def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     elements = sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
                    count in Counter(stream).items()
                    for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
-    yield from _told(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
+    yield from _loss_of(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
                      f"{elements // launch.blocks} elements of a block are loaded or stored one by one: use vector operations "
                      "(kernel.explain() tells why a T.Parallel loop is not vectorised)", place)
 
@@ -528,7 +528,7 @@ def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         lines = sorted({where.line for index, number in dropped
                         if (where := program.functions[index].records[number].location) is not None})
         worst = max(dropped, key=lambda one: launch.held_us.get((*one, -1), 0.0))
-        yield from _told(launch, without(dropped).time_us, "redundant barrier",
+        yield from _loss_of(launch, without(dropped).time_us, "redundant barrier",
                          f"no race appears without the barriers at line{'s' * (len(lines) > 1)} "
                          f"{', '.join(map(str, lines))}: leave them out",
                          line_of(program.functions[worst[0]].records[worst[1]].location))
@@ -545,7 +545,7 @@ def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     flags = _flags(launch)
     if flags < SEVERAL:
         return
-    yield from _told(launch, with_steps(launch, without_flags).time_us, "hand-overs",
+    yield from _loss_of(launch, with_steps(launch, without_flags).time_us, "hand-overs",
                      f"the Cube and Vector cores set {flags} flags in a block and wait for each other: pass larger tiles from "
                      "core to core, or let iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
 
@@ -579,7 +579,7 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         return None if waits is not None and other is not None and waits < other else step
 
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
-    yield from _told(launch, with_steps(launch, ahead).time_us, "no overlap",
+    yield from _loss_of(launch, with_steps(launch, ahead).time_us, "no overlap",
                      "each load waits until the previous tile is no longer needed: use T.Pipelined(num_stages=2), or two "
                      "alternating buffers",
                      place if place in repeated else repeated[0], "at most")
