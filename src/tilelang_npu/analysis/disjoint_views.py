@@ -11,18 +11,18 @@ views of one buffer are disjoint in one of two cases:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.analysis.guards import nonnegative_in_block
 from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.index_lists import mixed_values
 from tilelang_npu.linear import Interval, Linear
 
 _BUFFERS = (hivm.PointerCastOp, memref.AllocOp, tile.AllocOp)
@@ -108,8 +108,8 @@ def _view_of(value: SSAValue | None) -> _View | None:
     if isinstance(made, tile.RegionOp):
         return _View(made.source, made.mixed_offsets(), made.mixed_sizes())
     if isinstance(made, memref.SubviewOp) and all(step == 1 for step in made.static_strides.get_values()):
-        return _View(made.source, _mixed_values(made.static_offsets.get_values(), made.offsets),
-                     _mixed_values(made.static_sizes.get_values(), made.sizes))
+        return _View(made.source, mixed_values(made.static_offsets, made.offsets),
+                     mixed_values(made.static_sizes, made.sizes))
     return None
 
 
@@ -144,8 +144,8 @@ def _has_distinct_elements(source: Operation | Block) -> bool:
     """
     if not isinstance(source, memref.ReinterpretCastOp):
         return isinstance(source, (Block, *_BUFFERS))
-    sizes = _mixed_values(source.static_sizes.get_values(), source.sizes)
-    strides = _mixed_values(source.static_strides.get_values(), source.strides)
+    sizes = mixed_values(source.static_sizes, source.sizes)
+    strides = mixed_values(source.static_strides, source.strides)
     for stride, size, inner in zip(strides, sizes[1:], strides[1:], strict=False):
         (count, by), (other, also), (least, own) = map(_factors, (size, inner, stride))
         if sorted(by + also, key=id) != sorted(own, key=id) or least < count * other:
@@ -198,11 +198,6 @@ def _tile_start(value: SSAValue, scope: _Scope) -> tuple[Operation, int, Interva
     times = form.factor(moving[0])
     rest = _split_invariant(form - times * Linear.of(moving[0]), scope)
     return None if scope.factor(rest.invariant) else (moving[0].owner, abs(times), rest.varying)
-
-
-def _mixed_values(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue | int]:
-    values = iter(dynamic)
-    return [next(values) if part == DYNAMIC_INDEX else part for part in static]
 
 
 @dataclass(frozen=True)

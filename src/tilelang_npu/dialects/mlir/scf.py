@@ -24,6 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 
 from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation
+from tilelang_npu.dialects.ir.index_lists import mixed_values
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)
@@ -94,7 +95,7 @@ class ForallOp(DialectOp):
 
     def bounds(self) -> list[list[SSAValue | int]]:
         """Returns three lists, the lower bounds, the upper bounds and the steps, each with an int or an SSA value per loop."""
-        return [_mixed(static, dynamic) for static, dynamic in (
+        return [mixed_values(static, dynamic) for static, dynamic in (
             (self.staticLowerBound, self.lower), (self.staticUpperBound, self.upper), (self.staticStep, self.steps))]
 
     @classmethod
@@ -398,11 +399,6 @@ def _verify_while(op: WhileOp) -> None:
     if not isinstance(after.last_op, scf.YieldOp):
         fail("expects the 'after' region to end with 'scf.yield'")
     _verify_yield("the body does not yield the types of the arguments of the 'before' region", after, before.arg_types)
-
-
-def _mixed(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
-    rest = iter(dynamic)
-    return [next(rest) if number == DYNAMIC_INDEX else number for number in static.get_values()]
 
 
 def _numbers(values: Sequence[int]) -> DenseArrayBase[IntegerType]:

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
-    IntegerType,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
@@ -36,6 +35,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, op_with_effects
+from tilelang_npu.dialects.ir.index_lists import mixed_values
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import escape_name
@@ -294,20 +294,6 @@ class RegionOp(EffectsOp):
                 fail(f"axis {axis} has {extent} and is not kept; only axes of size 1 can be dropped")
         if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
             fail(f"result type {self.result.type} is not the type that the source, the offsets and the sizes imply")
-
-
-def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
-    """Merges the two parts of a dynamic index list.
-
-    Args:
-        static: the constants, with ``DYNAMIC_INDEX`` at the position of each value that is not constant.
-        dynamic: the SSA values for these positions, in order.
-
-    Returns:
-        An int for each constant and the SSA value for each other position.
-    """
-    values = iter(dynamic)
-    return [next(values) if value == DYNAMIC_INDEX else int(value) for value in static.get_values()]
 
 
 def region_type(

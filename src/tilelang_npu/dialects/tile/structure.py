@@ -35,7 +35,7 @@ from xdsl.traits import IsTerminator, NoTerminator, Pure, RecursiveMemoryEffect
 
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
-from tilelang_npu.dialects.tile.buffers import mixed_values
+from tilelang_npu.dialects.ir.index_lists import mixed_values
 
 __all__ = [
     "CROSS_INTERVAL", "DIALECT", "NUM_STAGES", "ORDER", "SCHEDULE", "SCRATCH", "STAGE", "UNROLL", "WORKSPACE", "ByCoreOp",

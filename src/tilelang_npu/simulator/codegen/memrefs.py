@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm import space_of
+from tilelang_npu.dialects.ir.index_lists import mixed_values
 from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.text.names import author_name
@@ -44,8 +45,7 @@ from tilelang_npu.target import is_fractal
 
 def _mixed(em: PythonEmitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
     """Returns the entries of a list of an op: static entries are in an attribute, dynamic entries are operands."""
-    rest = iter(dynamic)
-    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(number) for number in static.get_values()]
+    return [Int(one) if isinstance(one, int) else em.integer(one) for one in mixed_values(static, dynamic)]
 
 
 def _type(op: Operation) -> MemRefType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, gcd
 from typing import NamedTuple
 
@@ -95,6 +95,7 @@ class Cost:
         more_busy: additional cycles of ``busy`` if L2 holds none of the source.
         more_done: additional cycles of ``done`` if L2 holds none of the source.
         latency: the part of ``done`` that is the fixed latency of a transfer in GM, in which it uses no bandwidth.
+        shared: whether other cores can make the step slower, because it moves bytes in GM or to or from another card.
     """
 
     busy: float
@@ -105,6 +106,10 @@ class Cost:
     more_busy: float = 0.0
     more_done: float = 0.0
     latency: float = 0.0
+    shared: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shared", bool(self.gm) or self.link is not None)
 
 
 class CostModel:

@@ -31,7 +31,6 @@ from tilelang_npu.simulator.time.unit_flags import UnitFlags
 from tilelang_npu.target.chip_data import PIPES
 
 SCALAR = 0
-BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
 _UNIT_FLAGS = (JOIN, RELEASE)
 NO_PARTNERS: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
@@ -235,15 +234,6 @@ class StepOrder:
                 next_step += 1
                 continue
             waiting, partners = len(queues[pipe]) > 0, NO_PARTNERS
-            if kind in _UNIT_FLAGS:
-                step = core.unit_flags.issued(step, core.record(number))
-                if waiting or not self._execute(core, step, number):
-                    queues[pipe].append((step, number))
-                    core.held += 1
-                elif core.held:
-                    self._drain(core)
-                next_step += 1
-                continue
             if kind == SET:
                 event = pipe, step[2], step[3]
                 sets = outstanding.setdefault(event, [])
@@ -262,10 +252,14 @@ class StepOrder:
                     partners = fired.popleft()
                 else:
                     waiting = True
-            elif kind in BETWEEN_CORES:
+            elif kind >= CROSS_SET:  # flags between cores and unit flags
+                if kind in _UNIT_FLAGS:
+                    step = core.unit_flags.issued(step, core.record(number))
                 if waiting or not self._execute(core, step, number):
                     queues[pipe].append((step, number))
                     core.held += 1
+                elif core.held and kind in _UNIT_FLAGS:
+                    self._drain(core)
                 next_step += 1
                 continue
             if waiting:

@@ -179,7 +179,7 @@ class TimedWalk:
         """Times a step that executes work, such as a transfer or an instruction."""
         cost = step.cost
         busy, done, written = cost.busy, cost.done, 0.0
-        if cost.gm or cost.link is not None:
+        if cost.shared:
             busy, done, late, written = shared_cycles(cost, self.pace)
             pipe.stalled += late
         pipe.free = start + busy
@@ -195,12 +195,13 @@ class TimedWalk:
             pipe.end = finish
             served = added if added < busy else busy
             pipe.worked += served
-            if cost.gm:
-                served += self.in_flight * (added - served)
-                pipe.clock.reading += served * (1.0 - written)
-                pipe.clock.writing += served * written
-            elif cost.link is not None:
-                pipe.clock.linked += served
+            if cost.shared:
+                if cost.link is not None:
+                    pipe.clock.linked += served
+                else:
+                    served += self.in_flight * (added - served)
+                    pipe.clock.reading += served * (1.0 - written)
+                    pipe.clock.writing += served * written
         if finish > pipe.done:
             pipe.done = finish
         return start
