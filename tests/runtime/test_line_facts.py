@@ -47,7 +47,7 @@ def test_a_line_has_the_buffers_that_it_accesses_with_types_memories_and_bytes(f
         "A: float16[128, 256] in GM, 65,536 B; reads 8,192 B",
         "a: float16[64, 64] in L1, 8,192 B, 2 slots; writes 8,192 B"]
     work = {buffer.name: buffer for buffer in found["T.gemm(a, b, c, initC=(k == 0))"].buffers}
-    assert (work["c"].memory, work["c"].dtype, work["c"].nbytes) == ("L0C", "float32", 64 * 128 * 4)
+    assert (work["c"].where, work["c"].dtype, work["c"].nbytes) == ("L0C", "float32", 64 * 128 * 4)
     assert work["a"].reads
     assert not work["a"].writes
     assert work["c"].writes

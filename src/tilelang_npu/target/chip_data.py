@@ -35,6 +35,9 @@ PipeName = Literal[Pipe, "ALL", "MTE4", "MTE5", "V2", "VIRTUAL_PIPE_MTE2_L1A", "
 """The names of pipes in HIVM: the pipes, ``ALL`` for all of them, and names of HIVM for which no chip has a pipe."""
 CoreKind = Literal["AIC", "AIV"]
 """The kinds of cores: ``AIC`` is a Cube core, ``AIV`` a Vector core."""
+UnitFlagUse = Literal["", "keep", "pass", "either", "maybe"]
+"""How an operation of pipe M or FIX uses unit flags: not at all; it waits for blocks of L0C, and keeps them, or passes them on
+to the other pipe, or an operand says which; or conditions decide whether it uses them."""
 OpCore = Literal[CoreKind, "either"]
 """The core of an operation: ``AIC`` (the Cube core), ``AIV`` (the Vector cores), or ``either``."""
 FunctionCore = Literal[CoreKind, "MIX", "AIC_OR_AIV"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -41,9 +41,10 @@ from tilelang_npu.dialects.hivm.enums import (
 from tilelang_npu.dialects.hivm.scalar import follows_atomic_setting
 from tilelang_npu.dialects.ir.declaration import OfClass, Operand, fail, operation, writes_older_text
 from tilelang_npu.dialects.ir.destination_style import SHAPED, TENSOR, StructuredOp, destination_style, results_for
+from tilelang_npu.target.chip_data import UnitFlagUse
 
 __all__ = [
-    "FixpipeOp", "UnitFlagUse", "unit_flag_use",
+    "FixpipeOp", "unit_flag_use",
 ]
 
 
@@ -116,9 +117,6 @@ def unit_flags(op: FixpipeOp) -> None:
         fail(f"Invalid value for unit-flag group-id: {group.value.data}")
 
 
-UnitFlagUse = Literal["", "keep", "pass", "either", "maybe"]
-"""How an op uses unit flags: not at all; it waits for blocks of L0C, and keeps them, or passes them on to the other pipe, or an
-operand says which; or conditions decide whether it uses them."""
 _USES: Mapping[str, UnitFlagUse] = {"ENABLED_WITHOUT_UPDATE": "keep", "ENABLED_WITH_UPDATE": "pass"}
 
 

@@ -24,13 +24,13 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, al
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.op_records import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
-from tilelang_npu.target.chip_data import PipeName
+from tilelang_npu.target.chip_data import PipeName, UnitFlagUse
 
 _BLOCK = np.dtype("V32")
 """NumPy type of one row of a fractal, which is copied as one element of 32 bytes."""
 
 
-def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: hivm.UnitFlagUse = "", turned: bool = False,
+def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: UnitFlagUse = "", turned: bool = False,
              targets: Sequence[Buffer] = ()) -> None:
     """Records a data movement.
 

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tilelang_npu.dialects.hivm.fixpipe import UnitFlagUse
 from tilelang_npu.errors import Location
-from tilelang_npu.target.chip_data import CoreKind, Pipe, Space
+from tilelang_npu.target.chip_data import CoreKind, Pipe, Space, UnitFlagUse
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Transfer:
 
     Attributes:
         path: the name of the chip's path between two memories that the movement uses.
-        unit_flag: how the movement synchronises with pipe M block by block, by unit flags (``hivm.UnitFlagUse``).
+        unit_flag: how the movement synchronises with pipe M block by block, by unit flags (``UnitFlagUse``).
         turned: whether the movement exchanges rows and columns.
     """
 
@@ -163,7 +162,7 @@ class Mmad:
         frees: the events to MTE2 that are set after the loads of A and of B; -1 for none.
         phase: the iteration number, whose parity selects the half of L0A and L0B; -1 outside of loops.
         halves: the events from M to MTE1 that guard the two halves; -1 where the macro synchronises them itself.
-        unit_flag: how M and FIX synchronise on L0C block by block (``hivm.UnitFlagUse``).
+        unit_flag: how M and FIX synchronise on L0C block by block (``UnitFlagUse``).
         bias: whether a bias is added.
         turned: whether A and B are stored in L1 with rows and columns exchanged.
     """
@@ -189,7 +188,7 @@ class Multiply:
     Attributes:
         element: the element type of the operands in MLIR.
         m, k, n: the sizes of the matrices.
-        unit_flag: how M and FIX synchronise on L0C block by block (``hivm.UnitFlagUse``).
+        unit_flag: how M and FIX synchronise on L0C block by block (``UnitFlagUse``).
         flag: for ``either``, the unit flag: ``0b10`` to keep the blocks, ``0b11`` to pass them on.
     """
 

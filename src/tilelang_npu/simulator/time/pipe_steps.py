@@ -61,7 +61,7 @@ class PipeStep(NamedTuple):
             event there; otherwise ``NO_PLACE``.
         blocks: for ``JOIN`` and ``RELEASE``, the blocks of L0C, as a bit mask: bit i is the block of ``UNIT`` bytes from byte
             ``i * UNIT`` on.
-        flag: for ``JOIN`` and ``RELEASE``, how the op uses unit flags (``hivm.UnitFlagUse``).
+        flag: for ``JOIN`` and ``RELEASE``, how the op uses unit flags (``UnitFlagUse``).
         scalars: the number of scalar instructions that the scalar unit executes before it issues the step.
     """
 
