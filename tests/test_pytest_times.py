@@ -87,7 +87,7 @@ def test_a_kernel_that_gets_slower_than_its_baseline_fails(run: Run, tmp_path: P
     assert within.returncode == 0
 
 
-def test_the_chips_are_those_that_are_asked_for_and_what_is_new_is_said(run: Run, tmp_path: Path) -> None:
+def test_the_requested_chips_are_compared_and_new_kernels_are_listed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tilelang_times.json").write_text("{}")
     done = run("--tilelang-times", "--tilelang-chip", "Ascend910B4", "-k", "test_chips")
     assert "1 passed" in done.stdout

@@ -85,7 +85,7 @@ def test_only_an_allocation_can_be_freed(address: str) -> None:
     assert caught.value.code == "T430"
 
 
-def test_ranks_that_allocate_different_sizes_are_told_so() -> None:
+def test_ranks_that_allocate_different_sizes_are_an_error() -> None:
     def body(heap: SymmetricHeap) -> None:
         heap.allocate(100 + heap.rank)
 

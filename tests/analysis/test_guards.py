@@ -97,7 +97,7 @@ def test_a_remainder_is_less_than_its_divisor(size: int, below: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["minsi", "maxsi"])
 @pytest.mark.parametrize("bound", [-2, 0, 3, 9, 12])
-def test_what_is_said_of_the_smaller_or_greater_of_two_holds_for_every_value(kind: str, bound: int) -> None:
+def test_conditions_on_a_minimum_or_maximum_hold_for_every_value(kind: str, bound: int) -> None:
     """Sums of the minimum or maximum, of the number itself and of a constant, for a counter from 0 to 9: no negative sum is
     called
 non-negative."""

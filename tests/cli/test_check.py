@@ -133,7 +133,7 @@ def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:
     assert done.code == 1 and "error[T415]" in done.err
 
 
-def test_a_size_that_nobody_asks_for(tool, script: Path) -> None:
+def test_a_size_that_no_parameter_has(tool, script: Path) -> None:
     done = tool("check", f"{script}:right", "--size", "K=100")
     assert done.code == 1 and "error[T419]" in done.err and "nothing found" in done.out
     assert "error[T419]" in tool("check", script, "--size", "M=x").err

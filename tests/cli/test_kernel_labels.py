@@ -34,7 +34,7 @@ for n, tile in CALLS:
     ([(1024, 512), (2048, 512)], ["doubled[X 1024, Y 1024] ", "doubled[X 2048, Y 2048] "]),
     ([(1024, 512), (1024, 256)], ["doubled[X 1024, Y 1024, tile=512] ", "doubled[X 1024, Y 1024, tile=256] "]),
 ])
-def test_sizes_are_said_where_the_name_is_not_enough_and_arguments_where_sizes_are_not(
+def test_labels_have_sizes_if_names_are_ambiguous_and_arguments_if_sizes_are(
         calls: list[tuple[int, int]], labels: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("CALLS", repr(calls)))

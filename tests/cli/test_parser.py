@@ -88,7 +88,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_colours_are_a_terminals_and_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     text = "error[T104]: no\n  --> a.py:3:4\n    |  ^^^"

@@ -119,7 +119,7 @@ def test_words_that_do_not_fit_the_factory(tool, one: Path, words: list[str], me
     assert advice in done.err
 
 
-def test_which_of_several_factories_has_to_be_said(tool, two: Path, tmp_path: Path) -> None:
+def test_one_of_several_factories_has_to_be_named(tool, two: Path, tmp_path: Path) -> None:
     several = tool("tune", two, "--arg", "M=64")
     assert "error[T810]" in several.err
     assert "has 2 factories at its top level" in several.err

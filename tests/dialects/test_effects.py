@@ -37,7 +37,7 @@ def buffers(count: int, space: Attribute = UB) -> list[SSAValue]:
 
 
 @pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
-def test_every_op_says_what_it_does(op: type[Operation]) -> None:
+def test_every_op_declares_its_effects(op: type[Operation]) -> None:
     assert issubclass(op, EffectsOp)
     check_effects(op, op.get_irdl_definition())
     assert any(isinstance(trait, MemoryEffect) for trait in op.traits)
@@ -79,7 +79,7 @@ def _unheard_of() -> None:
     (_idle, "tile.idle declares no effect"),
     (_unheard_of, "tile.unheard_of: 'raeds' is not a kind of effect"),
 ])
-def test_an_op_that_does_not_say_what_it_does_is_no_op(define: Callable[[], None], message: str) -> None:
+def test_an_op_without_declared_effects_is_refused(define: Callable[[], None], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         define()
 

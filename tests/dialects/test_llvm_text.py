@@ -35,7 +35,7 @@ def test_a_volatile_load(type_: str) -> None:
      ["has_side_effects", "asm_dialect = 1 : i64", "operand_attrs = []", 'asm_string = "nop"']),
     ('%0 = llvm.mlir.constant("abc") : !llvm.array<3 x i8>', ['value = "abc"']),
 ])
-def test_all_that_is_said(text: str, facts: list[str]) -> None:
+def test_facts_that_an_llvm_op_is_written_with(text: str, facts: list[str]) -> None:
     name = next(word for word in text.split() if word.startswith("llvm.")).partition("(")[0]
     written = _op(text, name)
     for fact in facts:

@@ -311,7 +311,7 @@ def test_the_spelling_of_the_release(k: Kernel, make: object, line: str) -> None
                               unit_flag_conditions=[k("i1")] * 2),
      "AscendNPU-IR v1.0.0 supports only one unit flag on hivm.hir.fixpipe"),
 ])
-def test_what_the_release_cannot_say(k: Kernel, make: object, message: str) -> None:
+def test_what_the_text_of_the_release_cannot_express(k: Kernel, make: object, message: str) -> None:
     assert callable(make)
     module = k.module(make(k))
     with pytest.raises(TileError) as caught:

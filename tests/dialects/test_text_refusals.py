@@ -93,7 +93,7 @@ def test_the_caret_is_below_its_word_after_a_tab() -> None:
     assert shown[3:5] == [" 2 | \tfoo.bar", "   | \t^^^^^^^"]
 
 
-def test_what_the_type_of_an_operand_should_have_been_is_said() -> None:
+def test_the_message_names_the_expected_operand_type() -> None:
     with pytest.raises(TileError) as caught:
         parse_module('func.func @f(%a: index) {\n  "hivm.hir.set_ffts_base_addr"(%a) : (index) -> ()\n  return\n}')
     assert caught.value.message == (

@@ -61,7 +61,7 @@ def test_there_is_such_a_type_where_mlir_has_it(ir: Any, type_: str) -> None:
     ("vector<2x0xf16>", "vector types must have positive constant sizes but got 2, 0"),
     ("vector<2xnone>", "vector elements must be int/index/float type but got none"),
 ])
-def test_the_message_says_what_is_wrong_with_it(text: str, message: str) -> None:
+def test_the_message_names_the_fault(text: str, message: str) -> None:
     for wrapped in (f"func.func @f(%a: {text}) {{ return }}", f"func.func @f(%a: tuple<i32, {text}>) {{ return }}",
                     f"!t = {text}\nfunc.func @f(%a: !t) {{ return }}"):
         with pytest.raises(TileError, match=re.escape(message)) as caught:

@@ -159,7 +159,7 @@ def _command(words: list[str], report: io.StringIO) -> bool:
                                   capture_output=True, text=True, check=False)
             report.write(done.stdout + done.stderr)
             return done.returncode == 0
-    raise LookupError(f"nobody says how to run {' '.join(words)}")
+    raise LookupError(f"this module cannot run the command {' '.join(words)}")
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ def test_a_point_that_reads_what_another_one_stores_is_remarked_upon(source: Any
 
 
 @pytest.mark.parametrize("body", READS_OF_ITS_OWN)
-def test_a_point_that_reads_what_it_stores_itself_or_nobody_does_is_not(source: Any, body: str) -> None:
+def test_a_point_that_reads_only_its_own_or_unwritten_elements_is_no_race(source: Any, body: str) -> None:
     assert trace(_kernel(source, body)).remarks == ()
 
 

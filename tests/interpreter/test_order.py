@@ -121,7 +121,7 @@ def test_flags_and_barriers_order_the_cores(source: Any, monkeypatch: pytest.Mon
     assert (c != expected(a)).any()
 
 
-def test_a_flag_that_nobody_sets_is_a_deadlock_with_both_lines(source: Any) -> None:
+def test_a_flag_that_is_never_set_is_a_deadlock_with_both_lines(source: Any) -> None:
     with pytest.raises(TileError) as caught:
         interpreted(source, "ascendc", CROSS_FLAGS.replace('T.set_cross_flag("FIX", 1)', "pass"), 1)
     assert caught.value.code == "S301"

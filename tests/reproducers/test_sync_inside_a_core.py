@@ -196,7 +196,7 @@ UNKNOWN = """func.func @k() {
 """
 
 
-def test_an_op_that_nobody_knows_is_not_taken_for_one_without_effect(
+def test_an_unknown_op_may_have_any_effect(
         tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "kernel.mlir"
     file.write_text(UNKNOWN)

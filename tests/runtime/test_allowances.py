@@ -100,7 +100,7 @@ def test_a_file_that_is_no_longer_python(tmp_path: Path) -> None:
     assert allowances_in(str(path), 1, 2) == []
 
 
-def test_what_lets_nothing_pass_says_where(tmp_path: Path) -> None:
+def test_an_allowance_that_allows_nothing_names_its_line(tmp_path: Path) -> None:
     error = parse("S203:k.py:41=why").idle()
     assert (error.code, error.location) == ("T415", None)
     assert error.message == "an allowance of S203 at k.py:41 has no effect: no kernel had this hazard there"

@@ -91,7 +91,7 @@ def test_an_expression_is_checked_against_the_symbol() -> None:
 
 
 @pytest.mark.parametrize("size", [M // 2, M * M, M % 4 + 8, smaller(M, 16), M * N])
-def test_a_symbol_that_no_array_tells(size: Sym) -> None:
+def test_a_symbol_that_no_array_determines(size: Sym) -> None:
     made = signature(parameter("A", "float32", (size,)), symbols=("M",))
     error = refused(made, np.zeros(4, np.float32))
     assert (error.code, error.message) == ("T403", "no array of the call determines M")

@@ -49,7 +49,7 @@ DERIVED = [kind for kind in CONTENTS if kind not in (object, types.GenericAlias)
 
 
 @pytest.mark.parametrize("kind", DERIVED, ids=lambda kind: kind.__name__)
-def test_a_subclass_that_says_otherwise_has_the_content_of_its_base(kind: type) -> None:
+def test_a_subclass_with_its_own_state_methods_has_the_content_of_its_base(kind: type) -> None:
     def lie(*_: object) -> Any:
         return iter(())
 
@@ -93,7 +93,7 @@ class Deeper(Held):
     __slots__ = ("__dict__", "same")
 
 
-def test_attributes_are_read_past_what_a_class_says() -> None:
+def test_attributes_are_read_past_overridden_access() -> None:
     value = Deeper()
     value.put(3)
     value.same = 4
@@ -126,7 +126,7 @@ HIDDEN: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("what", HIDDEN)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_what_has_fields_that_nobody_sees_has_no_state(what: str) -> None:
+def test_an_object_with_hidden_fields_has_no_state(what: str) -> None:
     with pytest.raises(TypeError, match="it reads"):
         state([HIDDEN[what]()])
 

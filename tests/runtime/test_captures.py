@@ -236,7 +236,7 @@ def test_an_objects_attributes_count_for_its_methods() -> None:
     assert set(layer.calls) == {64}
 
 
-def test_what_nobody_can_compare_is_no_key() -> None:
+def test_an_object_that_cannot_be_compared_is_no_key() -> None:
     class Opaque:
         __slots__ = ()
 

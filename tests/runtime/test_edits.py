@@ -99,7 +99,7 @@ def test_edits_that_change_values_are_not_suggested() -> None:
     assert factory(32).explain().tried == ()
 
 
-def test_nobody_hears_of_what_is_tried(gemm: Any) -> None:
+def test_trials_print_nothing_and_leave_no_state(gemm: Any) -> None:
     kernel = gemm(256, 256, 512)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

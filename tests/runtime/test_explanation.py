@@ -49,7 +49,7 @@ def test_a_pipeline_names_what_its_iterations_take_in_turn() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:T149")  # of the order of its points
-def test_loops_say_how_or_why_not() -> None:
+def test_loops_have_their_form_or_the_reason_against_it() -> None:
     @tilelang.jit(target="npuir")
     def factory() -> Any:
         @T.prim_func

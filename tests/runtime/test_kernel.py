@@ -80,7 +80,7 @@ def test_forms_of_the_text() -> None:
     assert "hivm-auto" in caught.value.help
 
 
-def test_it_says_what_it_is() -> None:
+def test_repr_of_a_kernel() -> None:
     kernel = doubled(32, 64)
     assert repr(kernel) == "<tilelang_npu kernel doubled(A, B) for Ascend910B2>"
     assert [parameter.name for parameter in kernel.params] == ["A", "B"]

@@ -57,7 +57,7 @@ def test_the_line_that_reads_is_named_once() -> None:
 
 
 @pytest.mark.parametrize("x", [np.ones((8, 128), np.float32), np.full((8, 128), np.nan, np.float32)], ids=["numbers", "nan"])
-def test_nothing_is_said_of_other_results(x: np.ndarray) -> None:
+def test_other_results_give_no_message(x: np.ndarray) -> None:
     y = np.zeros((8, 1), np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

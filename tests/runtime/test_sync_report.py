@@ -386,7 +386,7 @@ def test_the_reason_is_what_goes_wrong_without_it() -> None:
         assert frozenset(entry.between or ()) in places, entry
 
 
-def test_what_the_author_wrote_is_said_to_be_by_hand() -> None:
+def test_synchronisation_of_the_author_is_reported_as_written_by_hand() -> None:
     @tilelang.jit(target="ascendc")
     def made() -> Any:
         @T.prim_func

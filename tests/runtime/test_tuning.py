@@ -53,7 +53,7 @@ def _not_again(*_: object, **__: object) -> Any:
     raise AssertionError("it is time_draft once more")
 
 
-def test_nothing_is_written_where_nobody_asks(tmp_path: Path) -> None:
+def test_nothing_is_written_unless_requested(tmp_path: Path) -> None:
     _tuned({"tile": [1024, 2048]})
     assert list(tmp_path.iterdir()) == []
 
@@ -176,7 +176,7 @@ def test_what_gives_other_values_than_the_defaults_is_left_out() -> None:
     assert "from the result with {'tile': 1024, 'factor': 2.0}" in wrong.reason
 
 
-def test_configurations_with_other_parameters_are_compared_with_nothing_and_that_is_said() -> None:
+def test_configurations_with_other_parameters_are_reported_as_not_comparable() -> None:
     tuner = AutoTuner(doubled, [{"M": SIZE, "tile": 512}, {"M": SIZE // 2, "tile": 4096}])
     with pytest.warns(tilelang.TileWarning, match="T732: the results of doubled are not checked: with {'M': 262144, 't"):
         assert tuner.run().config["tile"] == 4096

@@ -34,7 +34,7 @@ def test_everything_is_asked_for_once() -> None:
     assert tried(Everything([])) == []
 
 
-def test_an_optimiser_asks_for_no_configuration_twice_and_for_as_many_as_were_said() -> None:
+def test_an_optimiser_asks_for_no_configuration_twice_and_for_the_requested_number() -> None:
     pytest.importorskip("optuna", reason="Optuna is not installed")
     for trials in (5, 20, 36, 50):
         rounds = tried(Optimiser(CONFIGS, trials, 1))

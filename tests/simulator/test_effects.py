@@ -43,7 +43,7 @@ def _texts(runs: list[Run]) -> list[Run]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[file.stem for file in SCRIPTS])
-def test_ops_of_the_examples_do_what_they_say(script: Path) -> None:
+def test_ops_of_the_examples_have_only_their_declared_effects(script: Path) -> None:
     for run in _texts(captured(script)):
         poisoner = Poisoner(Program(parse_module(run.text)), DEEP)
         poisoner.run(copies(run.before), min(run.launch.blocks, 1 + DEEP))
@@ -108,7 +108,7 @@ def _by_kernel() -> list[Any]:
 
 
 @pytest.mark.parametrize(("dialect", "calls"), _by_kernel())
-def test_ops_of_the_tables_do_what_they_say(source: Any, dialect: str, calls: list[surface.Call]) -> None:
+def test_ops_of_the_tables_have_only_their_declared_effects(source: Any, dialect: str, calls: list[surface.Call]) -> None:
     made = Calls()
     for call in calls:
         made.add(call)
@@ -139,7 +139,7 @@ def of_tiles(kernel: Any) -> tuple[set[tuple[int, str]], set[tuple[int, str]]]:
     return found
 
 
-def test_an_op_that_says_less_than_it_does_is_found_out(source: Any) -> None:
+def test_an_op_with_an_undeclared_effect_is_found(source: Any) -> None:
     made = Calls()
     for name in ("tile.add", "tile.select", "tile.gather_mask", "reduce_sum", "tile.transpose", "tile.exp"):
         entry = next(each for each, called in surface.covered() if called == name)
@@ -206,7 +206,7 @@ def _with_clauses() -> Iterator[tuple[str, str, list[np.ndarray]]]:
 
 @pytest.mark.parametrize(("text", "arrays"), [pytest.param(text, arrays, id=name)
                                               for name, text, arrays in (*_alone(), *_with_clauses())])
-def test_moves_and_products_do_what_they_say(text: str, arrays: list[np.ndarray]) -> None:
+def test_moves_and_products_have_only_their_declared_effects(text: str, arrays: list[np.ndarray]) -> None:
     poisoner = Poisoner(Program(parse_module(text)))
     poisoner.run(copies(arrays), 1)
     assert poisoner.checked

@@ -35,7 +35,7 @@ def test_halves_are_one_kernel_the_cubes_first() -> None:
     (kernel("a"), None, "T508", "a does not say which core it is for"),
     (kernel("a", "MIX"), None, "T508", "Cube and Vector work are not split"),
     (kernel("a_mix_aiv", "AIC"), None, "T512", "a_mix_aiv is a function of the AIV by its name")])
-def test_what_is_no_kernel_or_not_one_is_said(text: str, entry: str | None, code: str, report: str) -> None:
+def test_a_module_without_exactly_one_kernel_is_refused(text: str, entry: str | None, code: str, report: str) -> None:
     with pytest.raises(TileError, match=code) as caught:
         kernel_of(parse_module(text), entry)
     assert report in str(caught.value)

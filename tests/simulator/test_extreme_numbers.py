@@ -159,7 +159,7 @@ def test_what_there_is_no_room_for(body: str, report: str) -> None:
 @pytest.mark.parametrize(("sizes", "report"), [
     (f"{2**40}x4", f"takes {2**44} bytes"), ("1x" * 70 + "4", "cannot be generated"),
     (f"{FAR}x{FAR}", "bytes, Ascend910B2 has")])
-def test_arrays_that_nobody_has(command: str, sizes: str, report: str, tmp_path: Path, capsys: Any) -> None:
+def test_arrays_larger_than_memory(command: str, sizes: str, report: str, tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "kernel.mlir"
     file.write_text(texts.module(texts.kernel("AIV", [f"%A: memref<{sizes}xf32, {texts.GM}>"], "")))
     assert main([command, str(file)]) == 1

@@ -246,7 +246,7 @@ def test_a_hang_is_explained(launched: Any, case: Case) -> None:
 
 @pytest.mark.parametrize("schedule", ["early", "late", "random:1"])
 @pytest.mark.parametrize("name", ["swapped order of two flags", "missing set", "one vector core sets", "sync_all in a branch"])
-def test_a_schedule_says_the_same(launched: Any, monkeypatch: pytest.MonkeyPatch, name: str, schedule: str) -> None:
+def test_a_schedule_gives_the_same_error(launched: Any, monkeypatch: pytest.MonkeyPatch, name: str, schedule: str) -> None:
     plain = launched(CASES[name])[0]
     monkeypatch.setenv("TILELANG_NPU_SCHEDULE", schedule)
     assert str(launched(CASES[name])[0]) == str(plain)

@@ -63,7 +63,7 @@ def test_so_does_the_next_block_of_a_core(extra: str, right: bool) -> None:
     assert launched(kernel, 50, None) == right
 
 
-def test_the_hazard_says_so() -> None:
+def test_the_hazard_names_the_left_over_set() -> None:
     kernel = doubling("set")
     kernel(np.ones((1, SIZE), np.float32), np.zeros((1, SIZE), np.float32))
     assert [hazard.code for hazard in kernel.last_launch.hazards] == ["S211"]

@@ -566,7 +566,7 @@ def by_hand(needed: bool) -> Any:
 
 
 @pytest.mark.parametrize("needed", [True, False])
-def test_a_barrier_that_keeps_something_apart_is_not_told(needed: bool) -> None:
+def test_a_necessary_barrier_is_not_reported(needed: bool) -> None:
     launch = by_hand(needed).profile().launch.retimed(l2_state="cold")  # so that a load takes longer than the store beside it
     found = [one for one in launch.profile().causes if one.cause == "redundant barrier"]
     if needed:
@@ -577,7 +577,7 @@ def test_a_barrier_that_keeps_something_apart_is_not_told(needed: bool) -> None:
         assert found[0].how == "timed again"
 
 
-def test_tiles_twice_as_large_win_what_was_said() -> None:
+def test_tiles_twice_as_large_win_the_predicted_time() -> None:
     """What is advised is done: the kernel with twice the rows takes the time that was told, but for the ends of its loop."""
     first = next(one for one in few_rows(12288, 4).profile().causes if one.cause == "small tiles")
     assert first.how == "timed again"
@@ -610,7 +610,7 @@ def test_tiles_are_to_grow_no_larger_than_the_memory(held: int, larger: str) -> 
     assert f"room for tiles {larger} times as large" in cause.text
 
 
-def test_a_tile_of_the_result_that_is_twice_as_large_wins_what_was_said() -> None:
+def test_a_result_tile_twice_as_large_wins_the_predicted_time() -> None:
     """What is advised is done: where all cores read the same columns of B at the same time, half as many requests for them."""
     narrow, wide = (one_block_a_core(3072, 4096, 1024, 24, width).profile() for width in (128, 256))
     first = next(one for one in narrow.causes if one.cause == "narrow tile")
@@ -625,7 +625,7 @@ def test_no_larger_tile_is_advised_where_none_fits() -> None:
     assert "narrow tile" in [one.cause for one in flat_tiles(1024, 1024, 4096, 64).profile().causes]
 
 
-def test_rows_that_are_padded_win_what_was_said() -> None:
+def test_padded_rows_win_the_predicted_time() -> None:
     """What is advised is done: the padded kernel takes the time that was told."""
     before = shifted_rows(12288, 267).profile()
     first = before.causes[0]
@@ -633,7 +633,7 @@ def test_rows_that_are_padded_win_what_was_said() -> None:
     assert shifted_rows(12288, 1152 // 4).profile().time_us == pytest.approx(first.after, rel=0.02)
 
 
-def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
+def test_tiles_in_the_advised_order_win_most_of_the_predicted_time() -> None:
     """What is advised is done: in bands of twelve rows most of what is shared stays in L2."""
     row_by_row, bands = (one_block_a_core(3072, 4096, 1024, band).profile().on(SMALL_L2) for band in (1, 12))
     first = row_by_row.causes[0]
@@ -654,7 +654,7 @@ def test_another_order_of_tiles_is_not_advised_where_none_helps(profile: Callabl
     assert "tile order" not in [one.cause for one in profile().causes]
 
 
-def test_launches_that_are_made_one_win_most_of_what_was_said() -> None:
+def test_joined_launches_win_most_of_the_predicted_time() -> None:
     """What is advised is done; X is loaded once there, and E neither stored nor loaded."""
     two, one = in_two_launches(24576).profile(), in_one_launch(24576).profile()
     first = two.causes[0]

@@ -61,7 +61,7 @@ def test_the_next_one_has_room_for_all_that_this_one_asked_for(asked: list[int])
     assert asked[3] >= 3500
 
 
-def test_what_somebody_has_nobody_else_gets(asked: list[int]) -> None:
+def test_arrays_in_use_are_not_given_out_again(asked: list[int]) -> None:
     with borrow_arena() as one:
         one.part(4096)
     with borrow_arena() as one, borrow_arena() as other:

@@ -270,7 +270,7 @@ def test_a_second_set_after_the_wait_for_the_first_is_valid() -> None:
     assert hazard.near == "AIV0 waits for EVENT_ID0 2 times, the last at line 6"
 
 
-def test_what_waits_for_a_left_over_event_instead_is_said() -> None:
+def test_the_wait_that_consumes_a_left_over_event_is_named() -> None:
     text = flags_only("set MTE2 V 0", "set MTE2 V 1", "wait MTE2 V 1")
     (hazard,) = simulate(parse_module(text), [], blocks=1, hazards=True).hazards
     assert hazard.code == "S211"

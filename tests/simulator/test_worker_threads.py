@@ -74,7 +74,7 @@ def test_there_are_fewer_where_no_more_can_be_begun(monkeypatch: pytest.MonkeyPa
     assert sorted(done) == [0, 1, 3]
 
 
-def test_nobody_has_its_arrays_any_more_when_one_is_done() -> None:
+def test_a_finished_thread_releases_its_arrays() -> None:
     array = np.zeros(10)
     seen = weakref.ref(array)
     given = [partial(array.fill, 1)]

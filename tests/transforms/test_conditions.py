@@ -214,7 +214,7 @@ for i, j in T.Parallel(4, 64):
     assert len(lines) == 1 and lines[0].startswith("4x64  point by point: a condition that differs from point to point decides")
 
 
-def test_what_the_data_say(tmp_path: Path) -> None:
+def test_conditions_that_depend_on_data(tmp_path: Path) -> None:
     """A number that is read decides: with both elements there it selects, else each point asks."""
     lines = check(tmp_path, (4, 64), "float32", """
 for i, j in T.Parallel(4, 64):

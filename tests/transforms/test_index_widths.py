@@ -145,7 +145,7 @@ def test_operations_by_a_number(make: Any, by: int, computed: Any) -> None:
     assert IndexWidths(ranges).type_to_compute(make(sized(0, 1 << 40, ranges), constant(by)), I32) == computed
 
 
-def test_sums_that_may_have_wrapped_are_not_what_they_say() -> None:
+def test_sums_that_may_have_wrapped_are_not_compared_as_sums() -> None:
     ranges = Ranges()
     widths, index = IndexWidths(ranges), sized(0, 300, ranges)
     narrow = arith.IndexCastOp(index, I32)

@@ -40,7 +40,7 @@ def test_a_stage_more_is_no_slower(module: str, name: str, shape: tuple[int, ...
     assert all(more <= 1.01 * fewer for fewer, more in zip(times, times[1:], strict=False)), times
 
 
-def test_it_says_what_does_not_fit() -> None:
+def test_the_advice_names_what_does_not_fit() -> None:
     """384 blocks: of scores, products (64 KB) and p (32 KB) five, four and five slots, and of tensors 12.5 MB each way."""
     remarks = kernel_of("flash_attention", "attention", (49152, 1024, 128), 4).explain().remarks
     report = [remark for remark in remarks if "as with num_stages=2" in remark.text]
