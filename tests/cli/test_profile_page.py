@@ -65,7 +65,9 @@ def test_the_page_has_rules_for_narrow_screens_and_for_paper() -> None:
 def test_each_cause_of_lost_time_is_listed(shown: tuple[Profile, str]) -> None:
     one, text = shown
     section = text.partition("<h2>Causes of lost time, with the time without each</h2>")[2].partition("</section>")[0]
-    assert re.findall("<li[^>]*>(.*?)</li>", section) == [html.escape(str(cause), quote=False) for cause in one.causes]
+    assert [html.unescape(text) for text in re.findall("<li[^>]*>(.*?)</li>", section)] == [
+        f"{cause.problem}<br><b>{cause.times}</b>" for cause in one.causes]
+    assert [str(cause) for cause in one.causes] == [f"{cause.problem}  {cause.times}" for cause in one.causes]
     assert ("<p>None.</p>" in section) is not one.causes
 
 

@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_text(args.json, json.dumps(_as_data(args, outcome, labels, profiles), indent=1) + "\n")
     if args.html is not None:
-        _write_page(args, profiles)
+        _write_page(args, profiles, labels)
     if outcome.complaint:
         sys.stdout.flush()
         print(outcome.complaint, file=sys.stderr)
@@ -177,12 +177,12 @@ def _profiles(record: Record) -> list[Profile]:
     return [profile_of(tally.kernel, tally.last) for tally in record.tallies]
 
 
-def _write_page(args: argparse.Namespace, profiles: Sequence[Profile]) -> None:
+def _write_page(args: argparse.Namespace, profiles: Sequence[Profile], labels: Sequence[str]) -> None:
     from tilelang_npu.simulator.result.profile.profile_page import page
 
     if not profiles:
         raise TileError(f"{args.file} ran no kernel: there is nothing to show", code="T803", help="run a script that calls one")
-    write_text(args.html, page(profiles))
+    write_text(args.html, page(profiles, labels))
 
 
 def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str],

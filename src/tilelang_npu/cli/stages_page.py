@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import difflib
 import html
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.selection import labels, parameters
 from tilelang_npu.dialects.ir.remarks import DONE, REFUSED
+from tilelang_npu.dialects.text.located_lines import located_lines
 from tilelang_npu.html_sheet import document, row
 from tilelang_npu.html_sheet import source as listing
 
@@ -25,8 +25,6 @@ __all__ = ["page"]
 
 _CONTEXT = 3
 """The number of unchanged lines around a change; other unchanged lines are folded."""
-_LOCATION = re.compile(r' loc\((?:callsite\()*(?:"([^"]*)":(\d+):\d+.*|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
-"""The location at the end of a line of MLIR; of a call of a macro, the groups are the macro's line."""
 _STYLE = """
 details { border-bottom: 1px solid var(--line) }
 summary { padding: 7px 14px; cursor: pointer; position: sticky; top: 0; left: 0; background: var(--bar) }
@@ -122,12 +120,8 @@ _Line = tuple[str, "str | None"]
 
 def _lines(text: str, sources: _Sources) -> Iterator[_Line]:
     """Yields the lines of an MLIR text without the locations, each with the key of its line in the listing."""
-    for line in text.splitlines():
-        match = _LOCATION.search(line)
-        if match is None:
-            yield line, None
-            continue
-        yield line[:match.start()], None if match[1] is None else sources.key(match[1], int(match[2]))
+    for line in located_lines(text):
+        yield line.text, sources.key(line.file, line.line) if line.file else None
 
 
 def _remark_html(one: Remark, sources: _Sources) -> str:

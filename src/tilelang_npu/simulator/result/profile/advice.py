@@ -38,12 +38,21 @@ class Advice:
         """The saved share of the kernel's duration, from 0 to 1."""
         return 1 - self.after / self.before
 
+    @property
+    def edit(self) -> str:
+        """The source line and the edit in words, with the cause of the lost time."""
+        where = f"line {self.changes[0].line}: " if self.changes else ""
+        return f"{where}{self.text} ({self.cause})"
+
+    @property
+    def times(self) -> str:
+        """The duration of the kernel before and after the edit, in words."""
+        return f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, compiled)"
+
     def __str__(self) -> str:
         """The edit in words with its gain, and the lines to write."""
-        where = f"line {self.changes[0].line}: " if self.changes else ""
         lines = [row for change in self.changes for row in str(change).splitlines()]
-        first = f"{where}{self.text} ({self.cause})  {self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, compiled)"
-        return "\n    ".join([first, *lines])
+        return "\n    ".join([f"{self.edit}  {self.times}", *lines])
 
     def to_dict(self) -> JsonObject:
         """Returns the advice as a dict that JSON can hold."""

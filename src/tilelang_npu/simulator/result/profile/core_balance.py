@@ -57,7 +57,8 @@ class CoreBalance:
         unused = f", {self.unused} more cores are unused" if self.unused else ""
         cause = f"; {self.cause}" if self.cause else ""
         waves = f"{self.waves} wave{'s' * (self.waves != 1)}"
-        ends = f"cores end after {self.first_end_us:.2f} to {self.last_end_us:.2f} us"
+        first, last = f"{self.first_end_us:.2f}", f"{self.last_end_us:.2f}"
+        ends = f"cores end after {first if first == last else f'{first} to {last}'} us"
         return f"{self.cores} cores, {waves}{unused}; {ends}, and are idle for {self.idle:.0%} of the time{cause}"
 
     def to_dict(self) -> JsonObject:

@@ -90,10 +90,19 @@ class LostTime:
         """The saved share of the call's duration, from 0 to 1."""
         return 1 - self.after / self.before
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> str:
+        """The cause, its source line and the problem in words."""
         where = f"line {self.place.line}: " if self.place is not None else ""
-        time = f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, {self.how})"
-        return f"{self.cause}: {where}{self.text}  {time}"
+        return f"{self.cause}: {where}{self.text}"
+
+    @property
+    def times(self) -> str:
+        """The duration of the call with and without the cause, in words."""
+        return f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, {self.how})"
+
+    def __str__(self) -> str:
+        return f"{self.problem}  {self.times}"
 
     def to_dict(self) -> JsonObject:
         """Returns the cause as a dict that JSON can hold."""

@@ -11,6 +11,7 @@ from tilelang_npu.charts import STYLE
 from tilelang_npu.html_sheet import document, source
 from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.core_balance import core_balance
+from tilelang_npu.simulator.result.profile.hivm_listing import NO_TIME, hivm_listing, time_margin
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -22,50 +23,61 @@ h2 { font-size: 15px; margin: 26px 0 8px; border-bottom: 1px solid var(--line) }
 h2.k { font-size: 17px; border-bottom: 2px solid var(--ink) }
 h3 { font-size: 13px; margin: 14px 0 4px; color: var(--dim) }
 svg { width: 100%; display: block }
+label { margin-right: 1em; cursor: pointer }
+.hivm { display: none }
+body:has(#hivm:checked) .report { display: none }
+body:has(#hivm:checked) .hivm { display: block }
 """ + STYLE + """svg.parts { height: 22px }
 rect.on { stroke: var(--ink); stroke-width: 2 }
 .wide { overflow-x: auto }
 .wide svg { width: var(--zoom, 100%) }
 @media (max-width: 720px) {
-  .wide svg, section > svg { min-width: 640px } section { overflow-x: auto }
+  .wide svg, section > svg:not(.parts) { min-width: 640px } section { overflow-x: auto }
   td, th { padding-right: 8px } td.w { width: 160px } li pre { white-space: pre-wrap; width: auto } }
 @media print { section { break-inside: avoid } .wide { overflow: visible } .wide svg { width: 100% } input { display: none } }
 table { border-collapse: collapse; font-size: 13px }
 td, th { padding: 1px 14px 1px 0; text-align: left; vertical-align: top }
 td.r, th.r { text-align: right; font-variant-numeric: tabular-nums }
 td.w { width: 420px }
+td.r, th.r, td.p { white-space: nowrap }
 tr.on td { background: var(--on) }
 ol { padding-left: 1.4em; margin: 4px 0 }
 .key span { display: inline-block; margin-right: 12px }
 .key i { display: inline-block; width: 10px; height: 10px; margin-right: 4px }
-.h { display: inline-block; width: 5.4em; text-align: right; margin-right: 1em; color: var(--dim); font-size: 11px;
-  background-repeat: no-repeat; background-image: linear-gradient(var(--hot), var(--hot)) }
+.h { display: inline-block; width: 8.4em; text-align: right; margin-right: 1em; color: var(--dim); font-size: 11px;
+  background: linear-gradient(var(--hot), var(--hot)) no-repeat; background-size: calc(var(--part, 0%) * 0.36) 100% }
 """
 _SCRIPT = """
 document.querySelectorAll('input[type=range]').forEach(e => e.oninput = () =>
   e.closest('section').style.setProperty('--zoom', e.value + '%'));
 document.documentElement.dataset.ready = 'yes';
 """
+_CHOICE = ('<p><label><input type="radio" name="view" checked> profile</label>'
+           '<label><input type="radio" name="view" id="hivm"> HIVM with the time of each operation</label></p>')
 _NO_SOURCE = "# The script cannot be read here.\n"
 
 
-def page(profiles: Sequence[Profile]) -> str:
+def page(profiles: Sequence[Profile], labels: Sequence[str] = ()) -> str:
     """Returns a self-contained HTML page with the profiles of one or several kernels, one after the other.
 
     Args:
         profiles: the profiles, of kernels in one source file; at least one. The page shows that file with the time of each
             line.
+        labels: the heading of each profile; by default the names of the kernels.
     """
     first = profiles[0]
+    names = labels or [one.kernel for one in profiles]
     file = next((line.place.file for one in profiles for line in one.lines if line.place is not None), "")
     path = Path(file)
     text = path.read_text(encoding="utf-8") if file and path.is_file() else _NO_SOURCE
     heat = _heat(profiles, file)
     title = first.kernel if len(profiles) == 1 else path.name
-    said = ", ".join(f"{escape(one.kernel)} on {escape(one.chip)}: {one.time_us:.2f} us" for one in profiles)
-    lead = f"{said}, modelled. Point at a line to see where it runs, click to go there."
-    body = "".join(_profile(one, several=len(profiles) > 1) for one in profiles)
-    listing = source(text, lambda number: heat.get(number, '<span class="h"></span>'))
+    times = ", ".join(f"{escape(name)} on {escape(one.chip)}: {one.time_us:.2f} us"
+                      for name, one in zip(names, profiles, strict=True))
+    lead = f"{times}, modelled. Point at a line to see where it runs, click to go there."
+    body = _CHOICE + "".join(_profile(one, name if len(profiles) > 1 else "", file)
+                             for name, one in zip(names, profiles, strict=True))
+    listing = source(text, lambda number: heat.get(number, NO_TIME))
     return document(title, "profile", listing, f"{lead}\n{body}", _STYLE, _SCRIPT)
 
 
@@ -79,12 +91,18 @@ def _heat(profiles: Iterable[Profile], file: str) -> dict[int, str]:
         for line in one.lines:
             if line.place is not None and line.place.file == file and line.us:
                 times[line.place.line] = times.get(line.place.line, 0.0) + line.us
-    return {number: f'<span class="h" style="background-size:{100 * us / total:.1f}% 100%">{us:.2f} us</span>'
-            for number, us in times.items()}
+    return {number: time_margin(us, total) for number, us in times.items()}
 
 
-def _profile(one: Profile, *, several: bool) -> str:
-    head = f'<h2 class="k">{escape(one.kernel)}: {one.time_us:.2f} us, {one.launch.blocks} blocks</h2>' if several else ""
+def _profile(one: Profile, name: str, file: str) -> str:
+    """Returns the HTML of a profile.
+
+    Args:
+        one: the profile.
+        name: the heading; empty for none.
+        file: the source file of the page.
+    """
+    head = f'<h2 class="k">{escape(name)}: {one.time_us:.2f} us, {one.launch.blocks} blocks</h2>' if name else ""
     sections = {
         "What to change, largest gain first": "".join(_advice(one)),
         "Causes of lost time, with the time without each": "".join(_causes(one)),
@@ -94,11 +112,25 @@ def _profile(one: Profile, *, several: bool) -> str:
         "Memory by time": "".join(_memories(one)),
         "Roofline": svg_charts.roof(one.roofline),
         "Pipes, on average over the cores": _pipes(one),
-        "What if": _table(("", "us", "", ""), ((row.change, f"{row.after:.2f}", f"{-100 * row.gain:+.1f} %", "")
+        "What if": _table(("", "us", "", ""), ((row.change, f"{row.after:.2f}", f"{_percent(-row.gain)} %", "")
                                                for row in one.what_if)),
         "Bytes": _bytes(one),
     }
-    return head + "".join(f"<section><h2>{escape(name)}</h2>{body}</section>" for name, body in sections.items())
+    report = "".join(f"<section><h2>{escape(title)}</h2>{body}</section>" for title, body in sections.items())
+    return f'{head}<div class="report">{report}</div><div class="hivm">{"".join(_hivm(one, file))}</div>'
+
+
+def _hivm(one: Profile, file: str) -> Iterator[str]:
+    for launch, parts in zip(one.launch.parts, one.parts, strict=True):
+        block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
+        yield f"<h3>{escape(launch.name)}, block {block.group.run.block}: us on a pipe of a core, or held by a wait</h3>"
+        yield hivm_listing(launch, block, file)
+
+
+def _percent(share: float) -> str:
+    """Returns a signed share in percent with one decimal; what rounds to zero has no sign."""
+    text = f"{100 * share:+.1f}"
+    return "0.0" if float(text) == 0 else text
 
 
 def _advice(one: Profile) -> Iterator[str]:
@@ -107,10 +139,10 @@ def _advice(one: Profile) -> Iterator[str]:
         return
     yield "<ol>"
     for row in one.advice:
-        head, *changes = str(row).splitlines()
+        _, *changes = str(row).splitlines()
         about = f' data-p="{row.changes[0].line}"' if row.changes else ""
         lines = "\n".join(line.strip(" ") if line.startswith("    ") else line for line in changes)
-        yield f"<li{about}>{escape(head)}<pre>{escape(lines)}</pre></li>"
+        yield f"<li{about}>{escape(row.edit)}<br><b>{escape(row.times)}</b><pre>{escape(lines)}</pre></li>"
     yield "</ol>"
 
 
@@ -121,7 +153,7 @@ def _causes(one: Profile) -> Iterator[str]:
     yield "<ol>"
     for row in one.causes:
         about = f' data-p="{row.place.line}"' if row.place is not None else ""
-        yield f"<li{about}>{escape(str(row))}</li>"
+        yield f"<li{about}>{escape(row.problem)}<br><b>{escape(row.times)}</b></li>"
     yield "</ol>"
 
 
@@ -161,7 +193,7 @@ def _pipes(one: Profile) -> str:
     rows = []
     for row in one.pipes:
         bar = svg_charts.time_bar([(part.reason, part.us) for part in row.parts], one.time_us)
-        rows.append(f'<tr><td>{row.core} {row.pipe}</td><td class="r">{100 * row.busy_us / one.time_us:.1f} %</td>'
+        rows.append(f'<tr><td class="p">{row.core} {row.pipe}</td><td class="r">{100 * row.busy_us / one.time_us:.1f} %</td>'
                     f'<td class="w">{bar}</td><td>{escape(str(row.stalls[0].reason)) if row.stalls else ""}</td></tr>')
     return f'<table><tr><th></th><th class="r">busy</th><th></th><th>mostly</th></tr>{"".join(rows)}</table>'
 

@@ -123,7 +123,8 @@ def cores(launch: Launch) -> str:
 
 
 def _svg(body: str, height: float, kind: str) -> str:
-    return f'<svg class="{kind}" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{kind}">{body}</svg>'
+    scaled = ' preserveAspectRatio="none"' if kind == "parts" else ""  # a bar without text keeps its height in a narrow column
+    return f'<svg class="{kind}" viewBox="0 0 {WIDTH} {height:.0f}"{scaled} role="img" aria-label="{kind}">{body}</svg>'
 
 
 def _names(names: Sequence[str]) -> str:
