@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import runpy
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from tilelang_npu import target
 
@@ -126,17 +127,35 @@ def events() -> Picture:
 
 
 def softmax() -> object:
-    """The timeline of the kernel on the first page of the site, whose code is taken from that page."""
-    code = re.search(r'^```python title="softmax.py"$\n(.*?)^```$', (HERE.parent / "README.md").read_text(encoding="utf-8"),
-                     re.MULTILINE | re.DOTALL)
-    assert code is not None
+    """The timeline of the kernel on the first page of the site."""
+    return _of_page("README.md", "softmax", lambda factory: factory(6144, 512).estimate().profile().picture())
+
+
+def accesses() -> object:
+    """The tensor of the page on profiles whose rows are read by two blocks, with the rows of one block in a frame."""
+    return _of_page("profiling.md", "overlapping", lambda factory: factory(96, 40, 16, 8).estimate().access_map(
+        "X", block=2).picture())
+
+
+def _of_page(page: str, name: str, draw: Callable[[Any], object]) -> object:
+    """Returns the picture that a function draws of a kernel factory, whose code is taken from a page.
+
+    Args:
+        page: the file of the page.
+        name: the name of the factory.
+        draw: the function.
+    """
+    text = (HERE.parent / page).read_text(encoding="utf-8")
+    code = next(block for block in re.findall(r"^```python[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+                if f"\ndef {name}(" in block)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "softmax.py"  # the tracer reads the source of a kernel from its file
-        file.write_text(code[1], encoding="utf-8")
-        return runpy.run_path(str(file))["softmax"](6144, 512).estimate().profile().picture()
+        file = Path(folder) / f"{name}.py"  # the tracer reads the source of a kernel from its file
+        file.write_text(code, encoding="utf-8")
+        return draw(runpy.run_path(str(file))[name])
 
 
-PICTURES = {"softmax.svg": softmax, "machine.svg": machine, "pipelining.svg": pipelining, "events.svg": events}
+PICTURES = {"softmax.svg": softmax, "accesses.svg": accesses, "machine.svg": machine, "pipelining.svg": pipelining,
+            "events.svg": events}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

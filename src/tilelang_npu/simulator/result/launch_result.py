@@ -35,6 +35,7 @@ from tilelang_npu.target import Chip, error_of
 from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
 
 if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.access_map import AccessMap
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
     from tilelang_npu.simulator.sanitizer.hazard import Hazard
     from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
@@ -738,6 +739,24 @@ class Launch:
         from tilelang_npu.simulator.result.plot import timeline
 
         return timeline(self, block, axes)
+
+    def access_map(self, tensor: str, *, written: bool = False, block: int = 0, line: int | None = None) -> AccessMap:
+        """Returns which bytes of a tensor in GM the launch reads or writes, and how often: figures, and a picture of the tensor
+        in which the bytes of one block have a frame.
+
+        Args:
+            tensor: the name of the tensor in the kernel.
+            written: whether the writes are counted; otherwise the reads. Atomic updates count as both.
+            block: the number of the block that has a frame and figures of its own.
+            line: the source line whose accesses are counted; None for all lines.
+
+        Raises:
+            TileError: T412, the launch does not access the tensor in this way, its record has no such block, or the tensor has
+                more than 1 GiB.
+        """
+        from tilelang_npu.simulator.result.access_map import access_map
+
+        return access_map(self, tensor, written=written, block=block, line=line)
 
     def traced(self, group: Group) -> CoreGroupTimes:
         """Returns the times of a block (or of all blocks, if they wait for each other), with the times of each of its steps.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.charts import STYLE
+from tilelang_npu.errors import TileError
 from tilelang_npu.html_sheet import document, source
 from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.core_balance import core_balance
 from tilelang_npu.simulator.result.profile.hivm_listing import NO_TIME, hivm_listing, time_margin
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_names
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -32,7 +35,7 @@ rect.on { stroke: var(--ink); stroke-width: 2 }
 .wide { overflow-x: auto }
 .wide svg { width: var(--zoom, 100%) }
 @media (max-width: 720px) {
-  .wide svg, section > svg:not(.parts) { min-width: 640px } section { overflow-x: auto }
+  .wide svg, section > svg:not(.parts) { min-width: 640px } figure { width: 100% } section { overflow-x: auto }
   td, th { padding-right: 8px } td.w { width: 160px } li pre { white-space: pre-wrap; width: auto } }
 @media print { section { break-inside: avoid } .wide { overflow: visible } .wide svg { width: 100% } input { display: none } }
 table { border-collapse: collapse; font-size: 13px }
@@ -42,6 +45,7 @@ td.w { width: 420px }
 td.r, th.r, td.p { white-space: nowrap }
 tr.on td { background: var(--on) }
 ol { padding-left: 1.4em; margin: 4px 0 }
+figure { display: inline-block; width: 320px; margin: 0 20px 12px 0; vertical-align: top; font-size: 12px }
 .key span { display: inline-block; margin-right: 12px }
 .key i { display: inline-block; width: 10px; height: 10px; margin-right: 4px }
 .h { display: inline-block; width: 8.4em; text-align: right; margin-right: 1em; color: var(--dim); font-size: 11px;
@@ -115,6 +119,7 @@ def _profile(one: Profile, name: str, file: str) -> str:
         "What if": _table(("", "us", "", ""), ((row.change, f"{row.after:.2f}", f"{_percent(-row.gain)} %", "")
                                                for row in one.what_if)),
         "Bytes": _bytes(one),
+        "Tensors": "".join(_tensors(one)),
     }
     report = "".join(f"<section><h2>{escape(title)}</h2>{body}</section>" for title, body in sections.items())
     return f'{head}<div class="report">{report}</div><div class="hivm">{"".join(_hivm(one, file))}</div>'
@@ -205,6 +210,18 @@ def _bytes(one: Profile) -> str:
                        ((f"{row.name} {'written' if row.written else 'read'}", f"{row.used:,}", f"{row.moved:,}",
                          f"{row.hbm:,}", f"{row.needed:,}") for row in one.arguments))
     return paths + "<h3></h3>" + arguments
+
+
+def _tensors(one: Profile) -> Iterator[str]:
+    for launch in one.launch.parts:
+        names = argument_names(launch)
+        shown = []
+        for buffer, written in sorted(launch.moved):
+            with suppress(TileError):  # too large a tensor
+                shown.append(launch.access_map(names[buffer], written=written, block=launch.recorded.blocks[0].block))
+        framed = f"the elements of block {launch.recorded.blocks[0].block} have a frame"
+        yield f"<h3>{escape(launch.name)}: darker elements are accessed more often; {framed}</h3>"
+        yield "".join(f'<figure>{found.svg()}<figcaption>{escape(str(found))}</figcaption></figure>' for found in shown)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> str:
