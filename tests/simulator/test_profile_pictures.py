@@ -13,6 +13,7 @@ import pytest
 from simulator.test_profile import product
 from tilelang_npu import TileError
 from tilelang_npu.simulator import Launch
+from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.result.profile.occupancy import occupancy
 from tilelang_npu.simulator.time.critical_path import DONE
@@ -219,3 +220,23 @@ def test_parts_of_a_time_lie_side_by_side_in_proportion() -> None:
         assert width == pytest.approx(RIGHT * us / total, abs=1.0)
         position = x + width
     assert position == pytest.approx(RIGHT, abs=0.5)
+
+
+def test_lines_lead_from_work_before_a_set_to_work_after_its_wait() -> None:
+    """Each line begins where a bar ends and ends where a bar begins; lines between cores are wider; without ``flows`` there
+    are none."""
+    one = cold()
+    launch = one.launch
+    assert isinstance(launch, Launch)
+    block = one.parts[0].blocks[0]
+    drawn = svg_charts.timeline(launch, block, flows=True)
+    root = ElementTree.fromstring(drawn)
+    bars = {(float(bar.get("x", "")), float(bar.get("x", "")) + float(bar.get("width", ""))) for bar in root.iter("rect")}
+    lines = [path for path in root.iter("path") if path.get("class") == "flow"]
+    assert len(lines) == len(block.traced.flows) > 0
+    for path in lines:
+        x, to = (float(number) for number in re.findall(r"[ML]([\d.]+) ", path.get("d", "")))
+        assert any(abs(end - x) < 0.5 for _, end in bars), "begins at the end of work"
+        assert any(abs(start - to) < 0.5 for start, _ in bars), "ends at the start of work"
+        assert path.get("stroke-width") == "1", "this kernel runs on one core"
+    assert 'class="flow"' not in svg_charts.timeline(launch, block)

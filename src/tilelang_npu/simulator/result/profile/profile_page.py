@@ -27,6 +27,9 @@ h2.k { font-size: 17px; border-bottom: 2px solid var(--ink) }
 h3 { font-size: 13px; margin: 14px 0 4px; color: var(--dim) }
 svg { width: 100%; display: block }
 label { margin-right: 1em; cursor: pointer }
+path.flow { display: none; stroke: var(--ink); opacity: .6; fill: none }
+path.flow:hover { stroke: var(--hot); opacity: 1 }
+section:has(.flows:checked) path.flow { display: inline }
 .hivm { display: none }
 body:has(#hivm:checked) .report { display: none }
 body:has(#hivm:checked) .hivm { display: block }
@@ -181,11 +184,12 @@ def _cores(one: Profile) -> Iterator[str]:
 def _timelines(one: Profile) -> Iterator[str]:
     yield '<p class="key">' + "".join(f'<span><i style="background:{colour}"></i>{pipe}</span>'
                                       for pipe, colour in svg_charts.COLOURS.items() if pipe)
-    yield ' zoom <input type="range" min="100" max="2000" value="100" aria-label="zoom"></p>'
+    yield ' zoom <input type="range" min="100" max="2000" value="100" aria-label="zoom">'
+    yield ' <label><input type="checkbox" class="flows"> lines from sets to waits</label></p>'
     for launch, parts in zip(one.launch.parts, one.parts, strict=True):
         block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
         yield f"<h3>{escape(launch.name)}, block {block.group.run.block}; {block.group.count} are alike</h3>"
-        yield f'<div class="wide">{svg_charts.timeline(launch, block)}</div>'
+        yield f'<div class="wide">{svg_charts.timeline(launch, block, flows=True)}</div>'
 
 
 def _memories(one: Profile) -> Iterator[str]:

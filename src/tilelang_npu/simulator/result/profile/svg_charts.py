@@ -41,13 +41,15 @@ COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "M
 """The colour of each pipe; the empty name is for time without a pipe."""
 
 
-def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
+def timeline(launch: Launch, block: BlockTimes, most: int = 0, *, flows: bool = False) -> str:
     """Returns the SVG of a block's timeline: a row for the critical path, and a row for each pipe of each core.
 
     Args:
         launch: the launch.
         block: the times of the block.
         most: the number of executed steps to show, from the middle of the block; 0 for all.
+        flows: whether a line leads from the work that the set of an event or a flag waited for to the work after its wait; only
+            with ``most`` 0.
     """
     per_cycle = 1e6 / launch.chip.clock
     total = max(block.group.timing.cycles, 1e-9)
@@ -86,11 +88,31 @@ def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
         shown.append(bar(place[piece.core, piece.pipe], piece.start, piece.end, PIPES[piece.pipe],
                          record.location.line if record.location is not None else None, f"{record.mnemonic}{where}{waited}"))
     height = ROW * (len(rows) + 1)
+    if flows and not most:
+        shown += _flows(block, place, total)
     shown.append(_time_axis(total * per_cycle, height))
     left, more = len(slices) - MOST_SLICES, len(block.traced.together.cores) - len(cores)
     notes = [f"{left} later slices are left out"] * (left > 0) + [f"{more} more cores run at the same time"] * (more > 0)
     shown += [f'<text x="0" y="{height + 34}">{"; ".join(notes)}</text>'] * bool(notes)
     return _svg("".join(shown), height + 22 + 18 * bool(notes), "timeline")
+
+
+def _flows(block: BlockTimes, place: Mapping[tuple[int, int], int], total: float) -> Iterator[str]:
+    """Yields the SVG of the lines from sets to waits, those between cores wider.
+
+    Args:
+        block: the times of the block.
+        place: the row of each core and pipe that is shown.
+        total: the cycles of the block.
+    """
+    slices = block.traced.slices
+    for flow in block.traced.flows[:MOST_SLICES]:
+        first, second = slices[flow.first], slices[flow.second]
+        if (first.core, first.pipe) in place and (second.core, second.pipe) in place:
+            (x, y), (to, down) = ((MARGIN + (WIDTH - MARGIN) * time / total, ROW * (place[piece.core, piece.pipe] + 0.5))
+                                  for piece, time in ((first, first.end), (second, second.start)))
+            yield (f'<path class="flow" d="M{x:.1f} {y:.1f}L{to:.1f} {down:.1f}" stroke-width="{2 if flow.crosses else 1}">'
+                   f"<title>{escape(flow.name)}</title></path>")
 
 
 def cores(launch: Launch) -> str:
