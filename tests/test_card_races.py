@@ -31,7 +31,8 @@ def test_two_cards_access_one_byte_and_one_writes(heap: np.ndarray, first: bool,
         assert (reported.value.code, reported.value.location) == ("S231", HERE)
         messages.add(reported.value.message)
     does = {True: "writes", False: "reads"}
-    assert messages == {f"rank 0 {does[first]} and rank 1 {does[second]} 4 bytes of rank 2, in no order"}
+    assert messages == {f"rank 0 {does[first]} and rank 1 {does[second]} the same 4 bytes of rank 2, "
+                        "and nothing orders the two"}
 
 
 def test_what_is_no_race(heap: np.ndarray) -> None:
@@ -49,7 +50,7 @@ def test_a_card_writes_what_several_cards_read(heap: np.ndarray) -> None:
     races = CardRaces(heap)
     for rank in range(2):
         races.note(rank, heap[0, :8], writes=False)
-    with pytest.raises(TileError, match="rank 2 writes 8 bytes of rank 0 that several cards read, in no order"):
+    with pytest.raises(TileError, match="rank 2 writes 8 bytes of rank 0 that several cards read, and nothing orders these"):
         races.note(2, heap[0, :16], writes=True)
     with pytest.raises(TileError, match="rank 0 writes 8 bytes of rank 0 that several cards read"):
         races.note(0, heap[0, :8], writes=True)  # one of the cards that read it
@@ -60,5 +61,5 @@ def test_views_with_gaps_access_only_their_elements(heap: np.ndarray) -> None:
     columns: Any = heap[0].view(np.float32).reshape(4, 4)
     races.note(0, columns[:, :2], writes=True)
     races.note(1, columns[:, 2:], writes=True)
-    with pytest.raises(TileError, match="rank 0 writes and rank 2 reads 4 bytes of rank 0"):
+    with pytest.raises(TileError, match="rank 0 writes and rank 2 reads the same 4 bytes of rank 0"):
         races.note(2, columns[3:, 1], writes=False)

@@ -88,14 +88,16 @@ class CardRaces:
         holder = (int(array.__array_interface__["data"][0]) - self._start) // self._part
         does = "writes" if writes else "reads"
         if card == _SEVERAL:
-            raise TileError(f"rank {rank} {does} {found.size} bytes of rank {holder} that several cards read, in no order",
-                            code="S231", location=location, help=_HELP)
+            raise TileError(
+                f"rank {rank} {does} {found.size} bytes of rank {holder} that several cards read, and nothing orders these "
+                "accesses", code="S231", location=location, help=_HELP)
         # In the order of the ranks, so that the message does not depend on which thread was first.
         (one, did, first), (two, then, second) = sorted(
             [(rank, does, location), (card, other, self._sites.get((other, card)))], key=lambda access: access[0])
         raise TileError(
-            f"rank {one} {did} and rank {two} {then} {found.size} bytes of rank {holder}, in no order", code="S231",
-            location=first, notes=() if second is None else (f"rank {two} {then} them at {second.shown_line}",), help=_HELP)
+            f"rank {one} {did} and rank {two} {then} the same {found.size} bytes of rank {holder}, and nothing orders the "
+            "two", code="S231", location=first, help=_HELP,
+            notes=() if second is None else (f"rank {two} {then} them at {second.shown_line}",))
 
 
 _HELP = "let all cards call barrier() between the two launches"

@@ -33,8 +33,8 @@ Code = Literal[
 """A code; the type checker knows all of them, so that an error cannot be raised with a code that has no title and no page."""
 
 TITLES: Mapping[Code, str] = {
-    "S201": "two pipes of a core touch the same bytes in no order",
-    "S202": "two cores of a block touch the same bytes in no order",
+    "S201": "two pipes of a core access the same bytes, and nothing orders the accesses",
+    "S202": "two cores of a block access the same bytes, and nothing orders the accesses",
     "S203": "two blocks touch the same bytes",
     "S211": "an event or flag is set and never waited for",
     "S212": "an event is set again before it was waited for",
@@ -44,7 +44,7 @@ TITLES: Mapping[Code, str] = {
     "S222": "a result depends on bytes that another buffer left",
     "S223": "an address on chip at which an op cannot begin",
     "S224": "padding decides a reduction",
-    "S231": "two cards touch the same bytes in no order",
+    "S231": "two cards access the same bytes, and nothing orders the accesses",
     "S301": "cores or pipes wait for each other",
     "S302": "a wait whose set does not come",
     "S303": "a barrier or flag that not all of its cores reach",

@@ -75,8 +75,8 @@ class Location:
 
     @property
     def calls(self) -> str:
-        """The text ``, called at line 20`` for a position in a macro; empty for other positions. The middle of a long chain is
-        left out."""
+        """The text ``, called at line 20`` for a position in a macro; empty for other positions. Of more
+        calls than fit, those in the middle are left out."""
         places = [f"line {call.line}" if call.file == self.file else call.shown_line.rpartition(os.sep)[2]
                   for call in self.callers]
         if len(places) > _SHOWN_CALLS:

@@ -422,7 +422,7 @@ def test_the_cache_gives_the_same_launches(tmp_path: Path, monkeypatch: pytest.M
 
 def test_there_is_no_single_program() -> None:
     kernel = tilelang.compile(shifted(5), target="npuir")
-    with pytest.raises(TileError, match="one kernel is needed, the module has main_1, main_2"):
+    with pytest.raises(TileError, match="exactly one kernel is needed, but the module has main_1, main_2"):
         _ = kernel.program
     assert [program.name for program in kernel.programs] == ["main_1", "main_2"]
 

@@ -29,9 +29,9 @@ def test_halves_are_one_kernel_the_cubes_first() -> None:
 
 
 @pytest.mark.parametrize(("text", "entry", "code", "report"), [
-    (kernel("a", "AIV") + kernel("b", "AIV"), None, "T508", "one kernel is needed, the module has a, b"),
+    (kernel("a", "AIV") + kernel("b", "AIV"), None, "T508", "exactly one kernel is needed, but the module has a, b"),
     (kernel("a", "AIV"), "c", "T508", "there is no kernel c; the module has a"),
-    (HOST.format(name="h", value=1), None, "T508", "one kernel is needed, the module has none"),
+    (HOST.format(name="h", value=1), None, "T508", "exactly one kernel is needed, but the module has none"),
     (kernel("a"), None, "T508", "a does not say which core it is for"),
     (kernel("a", "MIX"), None, "T508", "Cube and Vector work are not split"),
     (kernel("a_mix_aiv", "AIC"), None, "T512", "a_mix_aiv is a function of the AIV by its name")])

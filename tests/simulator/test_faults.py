@@ -116,11 +116,11 @@ def test_unplanned_buffer() -> None:
 def test_kernels_of_a_module() -> None:
     empty = texts.kernel("AIV", [], "", "one")
     two = texts.module(empty, texts.kernel("AIV", [], "", "two"))
-    assert fault(two, []).message == "one kernel is needed, the module has one, two"
+    assert fault(two, []).message == "exactly one kernel is needed, but the module has one, two"
     assert Program(parse_module(two), entry="two").name == "two"
     assert fault(texts.module(texts.kernel("MIX", [], "")), []).code == "T508"
     no_entry = texts.module(empty).replace("hacc.entry, ", "")
-    assert fault(no_entry, []).help == "mark the device function hacc.entry"
+    assert fault(no_entry, []).help == "give the device function the attribute hacc.entry"
     unsaid = texts.module(empty).replace(", hivm.func_core_type = #hivm.func_core_type<AIV>", "")
     assert unsaid != texts.module(empty)
     assert (fault(unsaid, []).code, fault(unsaid, []).message) == ("T508", "one does not say which core it is for")

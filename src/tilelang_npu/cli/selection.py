@@ -156,7 +156,13 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
 
 
 def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) -> Iterator[str]:
-    """Yields for each kernel the text by which the command line selects the kernel, with the kernel's parameters."""
+    """Yields a line for each kernel: the argument by which the command line selects it (``FILE:KERNEL#N``), and its parameters.
+
+    Args:
+        file: the script.
+        kernels: the kernels of the script.
+        name: a name to use in place of the kernels' own names; None for their own names.
+    """
     typed = [f"{file}:{label}" for label in labels(kernels, name)]
     width = max(map(len, typed), default=0)
     for argument, kernel, differing in zip(typed, kernels, differing_arguments(kernels), strict=True):

@@ -330,7 +330,7 @@ def _load(name: str) -> Any:  # an array, or the file of several
         return np.load(existing(name))
     except (ValueError, EOFError) as error:
         raise TileError(f"{name} holds no array: {error}", code="T808",
-                        help="numpy.save and numpy.savez write such files") from None
+                        help="pass a .npy or .npz file, as numpy.save and numpy.savez write them") from None
 
 
 def _typed(array: Array, parameter: FunctionParameter) -> Array | np.generic:

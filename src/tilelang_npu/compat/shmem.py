@@ -352,12 +352,13 @@ def team_split_strided(parent: int, start: int, stride: int, size: int) -> int:
     whole = _members(parent)
     places = range(start, start + size * stride, stride) if stride > 0 else ()
     if not places or places[0] < 0 or places[-1] >= len(whole):
-        raise TileError(f"a team of {len(whole)} ranks has no {size} ranks from {start} on in steps of {stride}", code="T431",
-                        help="choose start, stride and size within the team")
+        raise TileError(f"a team of {len(whole)} ranks has fewer than {size} ranks from {start} on in steps of {stride}",
+                        code="T431", help="choose start, stride and size within the team")
     # Ranks may have made different numbers of teams before; one number for all keeps their barriers apart.
     teams.made = heap.agree_on_largest(teams.made + 1, parent, whole)
     if teams.made >= MAX_TEAMS:
-        raise TileError(f"a pod has at most {MAX_TEAMS} teams", code="T431", help="make teams once, and use them again")
+        raise TileError(f"a program can create at most {MAX_TEAMS} teams", code="T431",
+                        help="create each team once, and use it again")
     members = tuple(whole[place] for place in places)
     if heap.rank not in members:
         return -1

@@ -125,7 +125,7 @@ class Statements(Loops):
         if node.value is None:
             return
         if self._jumped != [loop.count for loop in self.builder.loops]:
-            raise TileError("a macro that ends an iteration of its caller's loop cannot return a value", code="T141",
+            raise TileError("a macro with break or continue for its caller's loop cannot return a value", code="T141",
                             help="let it set a T.alloc_var scalar that the caller tests")
         self._result = self.evaluate(node.value)
 

@@ -63,11 +63,13 @@ class Core:
         kind: ``cube`` or ``vector``; or ``all`` if the object executes the operations of all cores.
         vector: the index of the Vector core in its block.
         block: the index of the block.
-        kernel: the number of the only ``T.Kernel`` that the core executes; None for all of them.
+        kernel: the index, from 0 on, of the only ``T.Kernel`` that the core executes; None for all of them.
         only: the index of the only block that the core executes; None for all blocks.
         grids: the block counts of each ``T.Kernel`` that the core has reached.
-        counted: for each of these ``T.Kernel``, the number of Vector cores per block that its sub-block index counts.
-        threads: the number of threads along each axis of a GPU's block, in the ``T.Kernel`` that is being executed.
+        counted: for each of these ``T.Kernel``, the number of values of its sub-block index, which is that of Vector cores
+            per block.
+        threads: the number of threads along each axis of a block, as a GPU kernel states it (``threads=``), in the
+            ``T.Kernel`` that is being executed.
         points: the points (``ParallelPoints``) of the ``T.Parallel`` that is being executed on arrays; otherwise None.
         in_parallel: whether the body of a ``T.Parallel`` is being executed.
         scope: the core of the enclosing ``T.Scope``; None outside of one.
@@ -356,7 +358,7 @@ class CoreSchedule:
 
 
 def current() -> Core:
-    """Returns the core that this thread executes."""
+    """Returns the interpreted core whose operations the calling thread executes."""
     found = THREAD.running
     assert isinstance(found, Core)
     return found

@@ -63,7 +63,7 @@ class LaneVariable:
         return self.registers[()]
 
     def store(self, value: object) -> None:
-        """Assigns the single register."""
+        """Assigns a value to the register of a ``T.alloc_frag`` that declares one register."""
         self.registers[()] = _lanes(value)
 
     def _place(self, items: object) -> tuple[int, ...]:

@@ -100,7 +100,7 @@ def _store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd
         raise TileError(f"{what}: there is no pre_relu_mode {pre_relu_mode!r}", code="T145",
                         help="pre_relu_mode must be '' or 'relu'")
     if not enable_nz2nd:
-        raise TileError(f"{what} without enable_nz2nd would leave fractals in global memory, where tensors are rows",
+        raise TileError(f"{what} without enable_nz2nd would store fractals in global memory, where tensors are row-major",
                         code="T190", help="write enable_nz2nd=True")
     if channel_split:
         raise TileError(f"{what}: channel_split is not possible", code="T190",
@@ -215,7 +215,7 @@ def _flat(builder: Builder, what: str, memory: Addressable, row: Sequence[int]) 
     count = 1
     for size in memory.extents:
         if not isinstance(size, int):
-            raise TileError(f"{what}: {memory.describe()} has a size that is not constant", code="T190",
+            raise TileError(f"{what}: the shape of {memory.describe()} is not constant", code="T190",
                             help=f"declare the tensor with {1 + len(row)} ax{'e' if row else 'i'}s"
                                  + (f", of which the last has {width} elements" if row else ""))
         count *= size

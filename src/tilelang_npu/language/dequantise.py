@@ -39,8 +39,8 @@ def set_deq_scale(scale: object) -> None:
     else:
         kept = convert(builder, convert(builder, given, DType("float16")), DType("float32"))
     if any(len(_shared(path, builder.path)) > 1 for path in builder.scaled_at):
-        raise TileError(f"{what} after a conversion in the same loop or branch is not supported", code="T190",
-                        help="set the factor before the loop, or before the conversion")
+        raise TileError(f"{what} after a copy that uses the factor, in the same loop or branch, is not supported", code="T190",
+                        help="set the factor before the loop, or before that copy")
     builder.scale = (kept, builder.path)
 
 

@@ -613,7 +613,8 @@ def vgather(source: Tile, offsets: object, mask: object, *, pmode: str | None = 
 
 
 def vscatter(value: object, destination: Tile, offsets: object, mask: object, *, pmode: str | None = None) -> None:
-    """Store each lane that the mask selects to ``destination[offsets[i]]``. Of lanes with one offset, the last is kept.
+    """Store each lane that the mask selects to ``destination[offsets[i]]``. If lanes have equal offsets, the
+    last of them is stored.
 
     Example: ``T.vmi.vscatter(x, table[0], index, mask)``
 

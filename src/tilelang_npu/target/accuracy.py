@@ -1,12 +1,14 @@
 """The error of modelled times: how far they are from measured times, from the measurements in ``accuracy.json``.
 
 ``python benchmarks/calibrate.py --write`` writes that file. It has a row for each published measurement: the measured time, the
-modelled time of the same kernel, and the model's error if the fitted constants are fitted without the measurement's source.
+modelled time of the same kernel, and the model's error if all measurements of the same source are left out when the constants
+of the model are fitted.
 
 The error of a launch is the half-width of a conformal prediction interval: 80 % of the measured kernels that are like the
-launch (of its class and size) are within the interval, and a further kernel like them is in it with the same probability (split
-conformal prediction with groups; Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005). The errors with a
-source left out are used, because kernels of one source resemble each other more than an unseen kernel resembles them.
+launch (of its class and size) are within the interval, and so the time of a further kernel like them is within it with a
+probability of 80 % (split conformal prediction with groups; Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
+World*, 2005). The errors with a source left out are used, because kernels of one source resemble each other more than an unseen
+kernel resembles them.
 """
 
 from __future__ import annotations

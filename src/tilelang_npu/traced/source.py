@@ -59,8 +59,8 @@ def find(function: FunctionType) -> Source:
     node = _parse(file, "".join(lines)).functions.get((code.co_name, line))
     if node is None:
         raise TileError(f"{function.__name__!r} is not at line {line} of {file}: the file was changed since it was imported, "
-                        "or the kernel was compiled from a text under its name", code="T143", location=Location(file, line),
-                        help=f"import it again; {_FROM_TEXT}")
+                        "or the kernel was compiled from a text that states the name of this file",
+                        code="T143", location=Location(file, line), help=f"import it again; {_FROM_TEXT}")
     return Source(node, file, lines)
 
 

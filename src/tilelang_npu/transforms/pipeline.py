@@ -174,7 +174,12 @@ def kernel_passes(options: Options) -> list[tuple[str, ModulePass]]:
 
 
 def foreign_passes(options: Options) -> list[tuple[str, ModulePass]]:
-    """Returns (stage name, pass) for each pass of ``foreign_rows()``, in order."""
+    """Returns (stage name, pass) for each pass that lowers an HIVM module of another tool, which has no addresses and waits,
+    to the form that the simulator runs, in order.
+
+    Args:
+        options: the options of the compiler, from which the passes take theirs.
+    """
     return _create_passes(foreign_rows(), options)
 
 

@@ -55,7 +55,9 @@ UNIT_FLAGS = ArrayAttr.constr(UnitFlagAttr)
 
 @irdl_custom_directive
 class UnitFlag(CustomDirective):
-    """Parses and prints the clauses of the unit-flag modes and conditions, in the syntax of master or of v1.0.0."""
+    """Parses and prints the clauses of the unit-flag modes and conditions, in the syntax of AscendNPU-IR's branch master or of
+    its release v1.0.0. Unit flags synchronise pipes M and FIX on single blocks of L0C.
+    """
 
     mode: AttributeVariable
     condition: VariadicOperandVariable

@@ -1,7 +1,8 @@
-"""Declares the ops of these dialects: xDSL's op definition, plus the parts of AscendNPU-IR's ODS that xDSL lacks.
+"""Declares the ops of the dialects of AscendNPU-IR and of this package: xDSL's op definition, plus the parts of MLIR's ODS that
+AscendNPU-IR uses and xDSL lacks.
 
-An op is declared in one of two ways. A class with the decorator :func:`operation` is the way for ops that passes build. A call
-of :func:`define_op` returns a class made from the names of the operands, properties and results. Both differ from xDSL's
+There are two ways. Ops that passes of this package create are classes with the decorator :func:`operation`. All others are made
+by :func:`define_op`, which returns a class for given names of operands, properties and results. Both differ from xDSL's
 ``irdl_op_definition`` in four points:
 
 * The assembly format is compiled when an op of the class is first parsed or printed. Compiling all hundred and fifty formats

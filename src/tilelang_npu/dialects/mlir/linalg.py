@@ -248,7 +248,9 @@ class GenericOp(_Generic):
 
 
 class _WithAttributes:
-    """Mixin that parses and prints the further attributes of an op, which xDSL's text omits."""
+    """Mixin for an op whose text may end with a dictionary of attributes, which xDSL's own form of the op neither parses nor
+    prints.
+    """
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:

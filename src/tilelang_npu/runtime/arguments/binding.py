@@ -504,7 +504,13 @@ def _in_declared_shape(parameter: Parameter, array: Array, symbols: Mapping[str,
 
 
 def _with_gaps(parameter: Parameter, array: Array, symbols: Mapping[str, int], written: bool) -> Array:
-    """Returns the memory of an array with gaps, from its first to its last element, as an array with one axis.
+    """Returns the memory of an array that is not contiguous, from its first to its last element, as an array with one axis.
+
+    Args:
+        parameter: the parameter, with its declared sizes and strides.
+        array: the array that the user passes.
+        symbols: the values of the symbolic sizes.
+        written: whether the kernel writes the array.
 
     Raises:
         TileError: T403, the array has other sizes than the parameter; T404, it has other strides, or rows that overlap.

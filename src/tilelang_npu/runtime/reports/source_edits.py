@@ -47,7 +47,7 @@ class _SourceFile:
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
-        """The node around each node."""
+        """The parent of each node of the syntax tree."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def all(self, kind: type[_Node], line: int | None = None) -> list[_Node]:

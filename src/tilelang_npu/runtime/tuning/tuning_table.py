@@ -106,10 +106,10 @@ def load_outcomes(keys: Sequence[str]) -> list[Timing] | None:
 
 
 def store_outcomes(keys: Sequence[str], outcomes: Sequence[Timing]) -> None:
-    """Stores the outcomes of a tuning's drafts in the cache.
+    """Stores the results of a tuning run in the cache: for each traced kernel its modelled time, or why it has none.
 
     Args:
-        keys: the keys of the drafts (traced kernels), in order.
-        outcomes: the outcomes, in the same order.
+        keys: the keys of the traced kernels.
+        outcomes: the results, in the order of the keys.
     """
     entries.store(_cache_key(keys), {"outcomes": json.dumps([asdict(one) for one in outcomes])})

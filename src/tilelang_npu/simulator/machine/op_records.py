@@ -189,7 +189,8 @@ class Multiply:
         element: the element type of the operands in MLIR.
         m, k, n: the sizes of the matrices.
         unit_flag: how M and FIX synchronise on L0C block by block (``UnitFlagUse``).
-        flag: for ``either``, the unit flag: ``0b10`` to keep the blocks, ``0b11`` to pass them on.
+        flag: if ``unit_flag`` is ``either``, the run-time number that decides: with ``0b10`` pipe M keeps its blocks of L0C,
+            with ``0b11`` it passes each of them on to pipe FIX.
     """
 
     element: str

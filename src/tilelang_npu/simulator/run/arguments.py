@@ -164,7 +164,13 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
 
 
 def _with_grid(name: str, declared: Sequence[FunctionParameter], count: int, is_grid: bool) -> Sequence[FunctionParameter]:
-    """Returns the parameters, of which the last three get the role ``grid`` if the user leaves out the sizes of the grid.
+    """Returns the parameters. If the user passes no sizes of the grid, the last three parameters get the role ``grid``.
+
+    Args:
+        name: the name of the kernel, for the error.
+        declared: the parameters of the function.
+        count: the number of arguments that the user passes.
+        is_grid: whether the last three parameters are the sizes of the grid.
 
     Raises:
         TileError: T401, the number of the user's arguments is wrong.

@@ -111,8 +111,8 @@ def kernel_of(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[Core
     if entry is not None:
         found = {entry: found[entry]}
     if len(found) != 1:
-        raise TileError(f"one kernel is needed, the module has {names}", code="T508",
-                        help="mark the device function hacc.entry" if not found else "name the kernel to run")
+        raise TileError(f"exactly one kernel is needed, but the module has {names}", code="T508",
+                        help="give the device function the attribute hacc.entry" if not found else "name the kernel to run")
     name, functions = next(iter(found.items()))
     split: list[tuple[CoreKind, FuncOp]] = []
     for core, function in functions:

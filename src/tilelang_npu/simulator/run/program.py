@@ -368,13 +368,14 @@ class Program:
         return plan
 
     def _new_plan(self, bound: BoundArguments, blocks: int, most_ops: int | None, *, one_by_one: bool) -> BatchPlan | None:
-        """Computes the batches of a launch; returns None if its blocks run one by one.
+        """Divides the blocks of a launch into batches, each of which is computed at once; returns None if the blocks are
+        computed one by one.
 
         Args:
             bound: the arguments of the launch.
             blocks: the number of blocks.
             most_ops: the limit of the ops of a core in a block; None for the default.
-            one_by_one: whether to trace each block separately if the blocks cannot be traced all at once, which takes long.
+            one_by_one: whether to trace each block separately if the blocks cannot be traced at once. Separate tracing is slow.
         """
         if not self.batched or not self.data_free:
             return None

@@ -67,11 +67,11 @@ class BatchedOffsets:
         return int(self.apart.shape[1])
 
     def some(self, places: NDArray[np.intp], blocks: NDArray[np.intp]) -> Numbers:
-        """Returns a matrix of offsets, with a row per block and a column per offset.
+        """Returns the GM offsets of some accesses in some blocks, as a matrix with a row per block and a column per access.
 
         Args:
-            places: the positions of the offsets in the record of the core.
-            blocks: the positions of the blocks among those that were traced at once.
+            places: the indices of the offsets in the record of the core.
+            blocks: the indices of the blocks among those that were traced at once.
         """
         return self.apart[np.ix_(blocks, self.kind[places])] + self.constants[places]
 
@@ -149,11 +149,12 @@ def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owner
 
 
 def positions(runs: Sequence[BlockRun], lane: int) -> NDArray[np.intp]:
-    """Returns the positions of blocks among those that were traced at once.
+    """Returns, for each block, its index in the group of blocks that were traced at once. Blocks that were traced alone are
+    left out.
 
     Args:
         runs: the blocks.
-        lane: the position, in its block, of the core whose offsets give the positions.
+        lane: the index of a core in its block. The GM offsets of this core know the index of their block.
     """
     given = (run.gm[lane] for run in runs)
     return np.array([offsets.block for offsets in given if isinstance(offsets, OffsetsOfBlock)], np.intp)

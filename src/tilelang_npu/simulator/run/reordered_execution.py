@@ -54,7 +54,9 @@ its next step) or ``land`` (a result of the pipe lands)."""
 
 
 class Policy(Protocol):
-    """Decides which of the possible actions comes next; the implementation of a schedule."""
+    """Decides which of the possible actions of all cores is executed next. Each schedule (:func:`policy`) is an
+    implementation.
+    """
 
     def choose(self, choices: Sequence[Choice]) -> Choice:
         """Returns one of the actions that are possible now; it is executed next."""

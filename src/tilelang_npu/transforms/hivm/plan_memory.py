@@ -25,6 +25,7 @@ import contextlib
 import itertools
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -587,10 +588,12 @@ class PlanMemory(ModulePass):
         """Record which buffers start in the second half of the banks, and which conflict with another source and why."""
         chip, ranges = chips.chip(self.chip), list(layout.addresses)
         period, offsets = bank_period(chip), bank_offsets(layout.function, ranges, chip)
-        if names := [one.label for one in ranges if offsets.get(one) and layout.addresses[one][0] % period == offsets[one]]:
+        names = Counter(one.label for one in ranges if offsets.get(one) and layout.addresses[one][0] % period == offsets[one])
+        if names:
+            listed = ", ".join(f"{count} times {name}" if count > 1 else name for name, count in names.items())
             record_done(module, "banks", None,
-                        f"placed in the second half of the banks of UB: {', '.join(names)}; an instruction then reads its "
-                        "sources from different banks", maker=self.name)
+                        f"placed in the second half of the banks of UB, so that instructions read their sources from "
+                        f"different banks: {listed}", maker=self.name)
         conflicting = conflicting_buffers(layout.function, layout.addresses, chip)
         if not conflicting:
             return
@@ -599,8 +602,8 @@ class PlanMemory(ModulePass):
         change, edit = None, f"choose addresses for these buffers that are {period // 2} bytes after a multiple of {period}"
         why = f"{spaced(used)} of the {spaced(layout.room)} bytes of UB are taken, so no buffer can move to other banks"
         if used + period + max(one.nbytes for one in conflicting) <= layout.room:
-            why = ("neither half of the banks suits it, because the instructions that use it, or a buffer at the same bytes, "
-                   "have other operands in both halves")
+            why = ("it cannot be moved to the other half of the banks, because the instructions that use it, or that use "
+                   "another buffer at the same bytes, have operands in both halves")
             edit = "copy the data to another buffer, and use the copy in some of these instructions"
         elif not any(_is_pinned(one) for one in ranges):
             change = Smaller(tuple(dict.fromkeys(location_of(one.op) for one in ranges)))

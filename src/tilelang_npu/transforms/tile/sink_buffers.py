@@ -172,15 +172,16 @@ def _next_inner_block(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
 class SinkBuffers(PassWithPlanTrial):
     """Moves a buffer that only one loop uses into this loop, and gives the buffer multi-buffer slots if the loop is pipelined.
 
-    Memory planning is tried on a copy of the module if the slots of buffers that transfer tiles between the cores on chip
-    possibly do not fit.
+    Buffers that transfer tiles between cores on chip must have all their slots. If these may be too large for their memory,
+    memory planning is first tried on a copy of the module.
 
     Attributes:
         enabled: whether to move buffers into loops.
         multi_buffer: whether to give buffers several slots; if false, every buffer has one.
-        reuse: whether to give live ranges separate buffers; false if memory planning must not let buffers share bytes.
+        reuse: whether to split a buffer that is overwritten into one buffer for each live range, so that memory planning can
+            place them independently; false if memory planning must not let buffers share bytes.
         synchronise: whether the compiler inserts the waits between operations of one core. If false, a buffer that is loaded
-            and stored again keeps one slot, as the author's waits expect.
+            and stored again keeps one slot, because the author's waits are written for one slot.
     """
 
     name = "sink-buffers"

@@ -249,14 +249,15 @@ class NestedItems(Protocol):
         """
 
     def order_through(self, index: int, pipe: Queue, *, queued: bool, tokens_follow: bool, taken: bool = False) -> ExitOrder:
-        """Returns the pipes that are ordered after an earlier access once an item that surely runs has ended.
+        """Returns the pipes that are ordered after an earlier access when a later item of the block, an operation, a loop or a
+        branch that is certain to be executed, has ended.
 
         Args:
             index: the index of the item, which is after the access.
             pipe: the pipe that is ordered after the access, or executes the access, before the item.
-            queued: see the class.
-            tokens_follow: see the class.
-            taken: whether the item surely runs only because another branch or loop does.
+            queued: whether ``pipe`` has the access in its queue before the item; if false, the access is done.
+            tokens_follow: whether an event that ``pipe`` sets directly before the item is set after the access is done.
+            taken: whether the item is certain to be executed only because another branch or loop is executed.
         """
 
     def is_carried(self, constraint: Constraint) -> bool:
@@ -365,8 +366,8 @@ class BlockOrder:
 
     @property
     def carried_events(self) -> list[EventPair]:
-        """The inserted and given events that order one run of the block's loop before the next run: those with a
-        ``token_loop``.
+        """The inserted and given events that make an iteration of the block's loop wait for the previous iteration. These are
+        the events whose ``token_loop`` is set.
         """
         return [*self._given_carried, *(event for event in self.events if event.token_loop is not None)]
 

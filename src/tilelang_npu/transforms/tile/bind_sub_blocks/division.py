@@ -228,10 +228,11 @@ class RowDivision:
         return None
 
     def find_reload_from_gm(self) -> tuple[Operation, Refusal] | None:
-        """Finds an operation that loads from a tensor in GM to which the Vector cores store.
+        """Finds an operation that loads from a tensor in GM to which the Vector cores store. The rows of the block cannot be
+        divided between its Vector cores then, because one core could load what the other has not stored yet.
 
         Returns:
-            The operation, and why it prevents the division; None if there is no such operation.
+            The operation and the reason in words; None if there is no such operation.
         """
         stored: dict[SSAValue, Operation] = {}
         loaded: dict[SSAValue, Operation] = {}

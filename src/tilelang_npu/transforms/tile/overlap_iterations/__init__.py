@@ -73,7 +73,9 @@ class _OverlappedLoop:
         self.rings, self._lags = rings_of(self._pieces, body.own)
 
     def lag(self, stage: int) -> int:
-        """Returns the number of iterations by which the iteration of a stage is earlier than that of the first stage."""
+        """Returns the number of iterations by which a stage is behind the first stage: while the first stage executes iteration
+        ``i``, this one executes iteration ``i - lag``.
+        """
         return stage // 2 * self.ahead
 
     def why_rings_too_large(self, chip: chips.Chip) -> Refusal | None:

@@ -134,7 +134,7 @@ def _vectorise_loop(loop: tile.ParallelOp, context: _Context) -> Detours:
 
 
 def _vectorise_choices(loop: tile.ParallelOp, context: _Context) -> Detours:
-    """Emits the vector work of a loop that may have conditions; see ``_vectorise_loop``."""
+    """Emits the vector operations of a loop whose body may contain ``if``, and returns what ``_vectorise_loop`` returns."""
     if any(isinstance(op, scf.IfOp) for op in loop.body.block.ops):
         before, copy = loop.prev_op, loop.clone()  # the loop itself stays, for execution point by point
         Rewriter().insert_op(copy, InsertPoint.before(loop))
@@ -538,7 +538,8 @@ class VectoriseParallel(ModulePass):
 
         def record_vector_work(first: Operation | None, detours: list[Detours], rows: int = 0, lacking: int = 0) -> None:
             names = _vector_ops_between(first, loop)
-            text = f"vector operations {', '.join(names)}" if names else "vector copies and fills"
+            text = f"the loop is computed by the vector operations {', '.join(names)}" if names else (
+                "the loop is computed by vector copies and fills")
             record_done(module, self.name, where, text,
                         replace(points, ops=names, rows=rows, lacking=lacking,
                                 unaligned=tuple(dict.fromkeys(one for each in detours for one in each.unaligned)),
