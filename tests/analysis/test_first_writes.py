@@ -49,6 +49,8 @@ def _block(*body: str) -> tuple[list[Operation], SSAValue]:
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c3 = arith.constant 3 : index
+      %c5 = arith.constant 5 : index
+      %c6 = arith.constant 6 : index
       %c7 = arith.constant 7 : index
       %c8 = arith.constant 8 : index
       %o = tile.alloc "o" : {M}
@@ -110,6 +112,24 @@ SECOND = "%second = arith.cmpi eq, %i, %c1 : index"
 ])
 def test_loops(lines: list[str], reads: bool) -> None:
     ops, buffer = _block(*lines)
+    assert may_read_earlier_value(ops, buffer, Ranges()) is reads
+
+
+def _elements(rows: str, columns: str, row: str = "i", column: str = "j", *more: str) -> str:
+    """Returns two loops that store single elements at ``[row, column]``."""
+    return _for(rows, _for(columns, *more, f"memref.store %v, %x[%{row}, %{column}] : {M}", name="j"))
+
+
+@pytest.mark.parametrize(("loops", "reads"), [
+    (_elements("c8", "c6"), False), (_elements("c7", "c6"), True), (_elements("c8", "c5"), True),
+    (_elements("c8", "c6", "i", "c0"), True), (_elements("c8", "c6", "c0", "j"), True),
+    (_elements("c8", "m"), True),  # the number of columns is only known at run time
+    (_elements("c8", "c6", "i", "j", LOAD), True),  # an element that is not written yet
+    (_for("c8", _for("c6", _if("p", f"memref.store %v, %x[%i, %j] : {M}"), name="j")), True),
+])
+def test_single_elements_fill_a_buffer_only_if_all_are_stored(loops: str, reads: bool) -> None:
+    """Stores of single elements were taken to fill the whole buffer, so that rows which the loops leave out were lost."""
+    ops, buffer = _block(loops, READ)
     assert may_read_earlier_value(ops, buffer, Ranges()) is reads
 
 

@@ -215,3 +215,38 @@ def test_who_loads_the_next_tile_by_hand_waits_for_that_of_this_one_alone(form: 
         assert kernel.last_launch.hazards == []
         times.append(kernel.last_launch.time_us)
     assert times[1] <= 1.02 * times[0]
+
+
+def overwritten_in_part(rows: int, columns: int, stored: int) -> Any:
+    """A loop loads a tile twice into one buffer; then single elements of the first ``stored`` rows are overwritten."""
+
+    @T.prim_func
+    def main(X: T.Tensor((3 * rows, columns), "int32"), Y: T.Tensor((rows, columns), "int32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((rows, columns), "int32")
+            T.copy(X[2 * rows, 0], x)
+            for _turn in T.serial(2):
+                T.fill(x, 1)
+                for _again in T.serial(2):
+                    T.copy(X[rows, 0], x)
+            for turn in T.serial(1, 5):
+                for i, j in T.Parallel(stored, columns):
+                    x[i, j] = (i * 3 | 7) // 3 | j * 3 >> 1 | turn >> 1
+            T.copy(x, Y[0, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("stored", [5, 16])
+@pytest.mark.parametrize("columns", [20, 24])
+def test_what_a_loop_loads_is_kept_where_single_elements_overwrite_only_a_part(columns: int, stored: int) -> None:
+    """Found by ``benchmarks/fuzz.py`` (seed 207812): the stores were taken to overwrite the whole buffer, so the loop got a
+    buffer of its own, and the rows after the stored ones had the contents from before the loop."""
+    rows = 16
+    x = np.random.default_rng(1).integers(-100, 100, (3 * rows, columns)).astype(np.int32)
+    expected = x[rows:2 * rows].copy()
+    i, j = np.arange(stored)[:, None], np.arange(columns)
+    expected[:stored] = (i * 3 | 7) // 3 | j * 3 >> 1 | 4 >> 1
+    y = np.zeros((rows, columns), np.int32)
+    tilelang.jit(overwritten_in_part, target="npuir")(rows=rows, columns=columns, stored=stored)(x, y)
+    np.testing.assert_array_equal(y, expected)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.analysis.accesses import accesses_within, has_access_to
@@ -179,7 +179,10 @@ def _writes_all_slices(block: Block, trips: Mapping[SSAValue, Bound], buffer: SS
         if any(use.reads or not use.writes for use in uses):
             return False
         for use in uses:
-            written.add(use.value, trips)
+            if use.role != "scalar":
+                written.add(use.value, trips)
+            elif isinstance(op, memref.StoreOp) and use.value is buffer:
+                written.add_element(op.indices, trips)
         if written.is_complete:
             return True
     return False

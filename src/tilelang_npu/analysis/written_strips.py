@@ -7,7 +7,7 @@ one write to the union of these parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
 
@@ -56,6 +56,19 @@ class WrittenStrips:
             axis, start, end = strip
             self._strips.setdefault(axis, []).append((start, end))
 
+    def add_element(self, indices: Sequence[SSAValue], trips: Mapping[SSAValue, Bound]) -> None:
+        """Records writes to single elements of the buffer; writes whose elements are together no strip are not recorded.
+
+        Args:
+            indices: the index of the element along each axis of the buffer.
+            trips: the induction variables of loops that start at 0 with step 1, each with its trip count. The write is recorded
+                for all values of these variables.
+        """
+        strip = self._union_over_trips([(index, 1) for index in indices], trips)
+        if strip is not None:
+            axis, start, end = strip
+            self._strips.setdefault(axis, []).append((start, end))
+
     @property
     def is_complete(self) -> bool:
         """Whether the recorded writes surely fill the whole buffer."""
@@ -98,15 +111,18 @@ class WrittenStrips:
         while isinstance(view.owner, tile.ViewOp):  # the same elements in another shape
             view = view.owner.source
         region_and_axes = _region_of_view(view)
-        if region_and_axes is None:
-            return None
+        return None if region_and_axes is None else self._union_over_trips(region_and_axes[0], trips)
+
+    def _union_over_trips(self, sides: Sequence[tuple[SSAValue | int, SSAValue | int]],
+                          trips: Mapping[SSAValue, Bound]) -> tuple[int, int, int] | None:
+        """Returns the union of the regions with an offset and a size along each axis, as :meth:`_strip_over_trips` does."""
         left = dict(trips)
-        starts = [affine(offset, self._ranges.constant) for offset, _ in region_and_axes[0]]
+        starts = [affine(offset, self._ranges.constant) for offset, _ in sides]
         if self._shared:
             left.update((index, count) for start in starts for index in start.terms
                         if (count := _vector_cores_counted_by(index)))
         found = None
-        for axis, (start, (_, size), extent) in enumerate(zip(starts, region_and_axes[0], self._shape, strict=True)):
+        for axis, (start, (_, size), extent) in enumerate(zip(starts, sides, self._shape, strict=True)):
             end = _end_of_pieces(start, size, left) if isinstance(size, int) else None
             if end is None or (found is not None and (start.constant, end) != (0, extent)):
                 return None
