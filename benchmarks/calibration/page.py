@@ -118,7 +118,7 @@ with the sizes if several kernels have this name), `runs` (the number of runs), 
 | `memory` | bytes used of each memory on chip |
 | `operations` | multiplications by element type, two operations for each multiply-add: `done`, and `useful` without padding |
 | `gm` | `bytes` between the cores and GM, `bytes_per_second`, `served_by` (HBM or L2, the slower), its `share_of_peak` |
-| `links` | on a pod: the `bytes` read from and written to each other card, and `least_us`, the time that the links need for them |
+| `links` | on a pod: `bytes` read from and written to each other card, and `least_us`, the time that links need for them |
 
 For a kernel with several `T.Kernel` the dictionary has `kernel`, `chip`, `time_us`, `error`, `split_us`, `cycles`,
 `blocks`, and in `launches` one such dictionary for each launch.
