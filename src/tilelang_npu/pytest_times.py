@@ -160,6 +160,7 @@ class _TimesSession:
         self.path: Path = config.rootpath / config.getini("tilelang_times_file")
         self.known: Times = {}
         self.measured: dict[str, _Measured] = {}
+        self.failed: set[str] = set()
         try:
             self.tolerance = _tolerance(config)
             if self.compares and not self.path.is_file():
@@ -221,6 +222,8 @@ class _TimesSession:
         sent: _Measured | None = getattr(report, _SENT, None)
         if sent is not None:
             self.measured[report.nodeid] = sent
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
         """Writes the files of ``--tilelang-times-update`` and ``--tilelang-times-json``."""
@@ -231,8 +234,9 @@ class _TimesSession:
             return
         present = {test: measured["times"] for test, measured in self.measured.items() if measured["times"]}
         if self.update:
-            known = {test: times for test, times in self.known.items() if test not in self.measured}
-            write_whole(self.path, times_text(known | present))
+            passed = {test: times for test, times in present.items() if test not in self.failed}
+            known = {test: times for test, times in self.known.items() if test not in self.measured or test in self.failed}
+            write_whole(self.path, times_text(known | passed))
         file = self.config.getoption(f"{_OPTION}-json")
         if file:
             write_whole(self.config.invocation_params.dir / file, times_text(present))

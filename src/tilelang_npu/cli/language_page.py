@@ -200,7 +200,7 @@ def _times_repeats(slope: float) -> str:
 
 def _text(doc: str) -> str:
     """Returns a docstring as Markdown."""
-    text = re.sub(r"``(.+?)``", r"`\1`", doc)
+    text = re.sub(r"``(.+?)``", lambda found: f"`{' '.join(found[1].split())}`", doc, flags=re.DOTALL)
     text = re.sub(r":(?:class|func|meth|mod):`(.+?)`", r"`\1`", text)
     return "\n".join(_paragraph(part) for part in text.split("\n\n"))
 

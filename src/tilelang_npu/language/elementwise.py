@@ -96,7 +96,9 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[object], dest
         cast = "(T.tile.cast or T.vcast)"
         advice = f"cast one side first {cast}"
         if element not in entry.dtypes:
-            advice = f"it works on {', '.join(entry.dtypes)}: cast the inputs first {cast}"
+            advice = f"it works on {', '.join(entry.dtypes)}: " + (
+                "pass tensors of one of these types, because Vector cores cannot cast float64" if element == "float64" else
+                f"cast the inputs first {cast}")
         raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination), help=advice)
     return element
 

@@ -538,6 +538,10 @@ class Vectoriser(VectorTiles):
             else:
                 kept = self.emit(arith.ConstantOp(IntegerAttr(number, kind))).results[0]
                 self._emit_elementwise(name, [owner.lhs, kept], target, shifts)
+        elif (isinstance(owner, arith.FloorDivSIOp) and isinstance(owner.lhs.type, IntegerType)
+              and (divisor := constant_value(owner.rhs)) not in (None, 0, -1)):
+            assert divisor is not None
+            self._emit_floor_division(owner, divisor, target)
         elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._emit_cast(owner, target)
         elif isinstance(owner, Operation) and owner.name in _ROUNDINGS:
@@ -548,10 +552,35 @@ class Vectoriser(VectorTiles):
                 clauses = {"round": False, "is_signed": isinstance(owner, arith.ShRSIOp)}
             unsigned = isinstance(owner, (arith.MaxUIOp, arith.MinUIOp))
             self._emit_elementwise(_FUNCTIONS[owner.name], list(owner.operands), target, clauses, unsigned=unsigned)
+        elif isinstance(owner, (arith.FloorDivSIOp, arith.DivUIOp, arith.RemUIOp)):
+            if not isinstance(owner.lhs.type, IntegerType):
+                msg = "// and % of a value that is computed from loop variables have no vector instruction"
+                raise NotVectorisable(msg, "T.cast the loop variables to int32 first")
+            msg = "// and % have vector instructions only for signed elements and a constant divisor other than 0 and -1"
+            raise NotVectorisable(msg, "divide outside of T.Parallel by T.vfloordiv, where a divisor of 0 gives 0")
         else:
             name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
             msg = f"{name} has no vector instruction"
             raise NotVectorisable(msg, "compute it outside of T.Parallel, by an operation on whole tiles")
+
+    def _emit_floor_division(self, owner: arith.FloorDivSIOp, divisor: int, target: SSAValue) -> None:
+        """Emits a signed division that rounds down, by a constant that is not 0 and not -1.
+
+        The division of the Vector core truncates. Where the remainder is not 0 and has the other sign than the divisor, the
+        result is one less.
+        """
+        kind = element_type_of(target)
+        assert isinstance(kind, IntegerType)
+        quotient, rest = self.allocate(kind), self.allocate(kind)
+        self._emit_elementwise("div", [owner.lhs, owner.rhs], quotient, {})
+        by = self.constant(divisor, kind)
+        self.emit(tile.ElementwiseOp("mul", [quotient, by], rest))
+        self.emit(tile.ElementwiseOp("sub", [self.broadcast(self.operand(owner.lhs)), rest], rest))
+        if divisor < 0:
+            self.emit(tile.ElementwiseOp("mul", [rest, self.constant(-1, kind)], rest))
+        self.emit(tile.ElementwiseOp("max", [rest, self.constant(-1, kind)], rest))
+        self.emit(tile.ElementwiseOp("min", [rest, self.constant(0, kind)], rest))
+        self.emit(tile.ElementwiseOp("add", [quotient, rest], target))
 
     def _emit_cast(self, owner: Operation, target: SSAValue) -> None:
         given, mode = owner.operands[0], _CASTS[owner.name]
