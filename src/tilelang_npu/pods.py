@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["Card", "run"]
 
 Result = TypeVar("Result")
+_CONSEQUENCES = {"S308": 1, "T433": 2}
+"""The codes of errors that another card's failure may have caused; an error with a larger number is less likely the first."""
 
 
 class Card:
@@ -249,7 +251,8 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
     for thread in threads:
         thread.join()
     failed = [error for error in errors if error is not None]
-    for error in sorted(failed, key=lambda error: isinstance(error, TileError) and error.code == "T433"):
+    # A card that fails leaves the others waiting: for its signals, or at a barrier.
+    for error in sorted(failed, key=lambda error: _CONSEQUENCES.get(error.code, 0) if isinstance(error, TileError) else 0):
         raise error
     return results
 

@@ -445,9 +445,9 @@ class LowerSignal(LoweringPattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tile.SignalOp, rewriter: PatternRewriter) -> None:
         lowering = self.lowering
-        values = [materialise(lowering.emit, lowering.view(value), op) if isinstance(value.type, MemRefType)
-                  else lowering.scalar(value, lowering.type_of(_I64)) if isinstance(value.type, IndexType)
-                  else lowering.values[value] for value in op.values]
+        values = [self.lowered(op, value) for value in op.values]
+        values = [lowering.scalar(value, lowering.type_of(_I64)) if isinstance(value.type, IndexType) else value
+                  for value in values]
         insert_for(op, hivm.CustomOp(op.fn.data, values, [], core="VECTOR", pipe="S", symbol=op.fn.data,
                                      vf_mode=lowering.vector_mode("VECTOR"), attributes={"how": op.how}), rewriter)
 
