@@ -279,3 +279,30 @@ def test_other_schedules_are_refused() -> None:
 
 def test_the_time_of_a_kernel_with_signals() -> None:
     assert 0 < ring(0, 4, 4).estimate().time_us < 1000
+
+
+@tilelang.jit(target="npuir")
+def reading_again(times: int, meets: bool) -> Any:
+    """Reads one place after each signal, or each barrier."""
+    @T.prim_func
+    def main(X: T.Tensor((16, 64), "float32"), Y: T.Tensor((times * 16, 64), "float32"), F: T.Tensor((64,), "int32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            tile = T.alloc_shared((16, 64), "float32")
+            for i in T.serial(times):
+                if meets:
+                    T.shmem_barrier_all()
+                else:
+                    T.shmem_signal_wait_until(F, i, 3, 1)
+                T.copy(X, tile)
+                T.copy(tile, Y[i * 16, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("meets", [False, True])
+def test_no_load_moves_before_a_wait(meets: bool) -> None:
+    """Although the load reads the same place in each iteration, and the kernel does not write there."""
+    lines = [line.strip() for line in reading_again(4, meets).mlir().splitlines()]
+    loop, wait, load = (next(number for number, line in enumerate(lines) if word in line) for word in (
+        "scf.for", 'symbol = "shmem_barrier"' if meets else 'symbol = "shmem_signal_wait_until"', "hivm.hir.load"))
+    assert loop < wait < load
