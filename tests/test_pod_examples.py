@@ -34,7 +34,7 @@ def _own_path() -> Iterator[None]:
 def _rows(folder: Path) -> list[tuple[str, float]]:
     """The step and the microseconds of each row of the ladder's table."""
     text = (ROOT / "docs" / "pods.md").read_text(encoding="utf-8")
-    pattern = rf"^\| \[[^]]+\]\(\.\./examples/pods/{folder.name}/(\w+)\.py\) \|.*\| ([\d.]+) us \|"
+    pattern = rf"^\| [^|]+: `{folder.name}/(\w+)\.py` \|.*\| ([\d.]+) us \|"
     return [(step, float(us)) for step, us in re.findall(pattern, text, re.MULTILINE)]
 
 
