@@ -390,13 +390,16 @@ class SymmetricHeap:
         return int(record[_WAIT_NUMBER]), int(record[_LOOKS])
 
     def state_of(self, rank: int) -> str:
-        """Returns what a rank does, for messages: that it waits, where and for what, or that it has ended."""
+        """Returns what a rank does, for messages: that it waits, where and for what, or that it has ended.
+
+        Of a rank that has ended because its wait has no end, the result is the wait.
+        """
         record = self.memory.words[rank]
+        if record[_WAITS] == _IN_SIGNAL:
+            return "waits for a signal" + (f" at line {record[_LINE]}" if record[_LINE] else "")
         if record[_WAITS] == _DONE or self._has_ended(rank):
             return "has ended"
-        line = int(record[_LINE])
-        at = f" at line {line}" if line else ""
-        return {_IN_SIGNAL: f"waits for a signal{at}", _IN_BARRIER: "waits at a barrier"}.get(int(record[_WAITS]), "runs")
+        return "waits at a barrier" if record[_WAITS] == _IN_BARRIER else "runs"
 
     def ranks_in_signals(self) -> set[int]:
         """Returns the ranks that wait for a signal, or that have just found that it does not come."""
