@@ -50,10 +50,69 @@ def test_a_card_writes_what_several_cards_read(heap: np.ndarray) -> None:
     races = CardRaces(heap)
     for rank in range(2):
         races.note(rank, heap[0, :8], writes=False)
-    with pytest.raises(TileError, match="rank 2 writes 8 bytes of rank 0 that several cards read, and nothing orders these"):
+    with pytest.raises(TileError, match="rank 0 reads and rank 2 writes the same 8 bytes of rank 0, and nothing orders"):
         races.note(2, heap[0, :16], writes=True)
-    with pytest.raises(TileError, match="rank 0 writes 8 bytes of rank 0 that several cards read"):
+    with pytest.raises(TileError, match="rank 0 writes and rank 1 reads the same 8 bytes of rank 0"):
         races.note(0, heap[0, :8], writes=True)  # one of the cards that read it
+
+
+CORE = ("AIV", 0, 0)
+
+
+@pytest.mark.parametrize(("steps", "code"), [
+    ("put quiet signal wait read", ""), ("put signal wait read", "S232"), ("put quiet wait signal read", "S231"),
+    ("put quiet read signal wait", "S231"), ("put signal quiet wait read", "S232"), ("put returned signal wait read", ""),
+    ("write signal wait read", ""), ("write wait signal read", "S231"), ("signal write wait read", "S231"),
+    ("read signal-back wait-back put", ""), ("read put", "S231"), ("signal-back read wait-back put", "S231"),
+])
+def test_what_a_signal_orders(heap: np.ndarray, steps: str, code: str) -> None:
+    """Card 0 puts to card 1, or writes there, and signals; card 1 waits and reads."""
+    races = CardRaces(heap)
+    there = heap[1, :8]
+    do = {"put": lambda: races.note(0, there, writes=True, core=CORE, location=HERE), "quiet": lambda: races.complete(0, CORE),
+          "returned": lambda: races.complete(0), "write": lambda: races.note(0, there, writes=True),
+          "signal": lambda: races.release(0, "a", CORE), "wait": lambda: races.acquire(1, "a", CORE),
+          "read": lambda: races.note(1, there, writes=False, location=THERE),
+          "signal-back": lambda: races.release(1, "b", CORE), "wait-back": lambda: races.acquire(0, "b", CORE)}
+    found = ""
+    try:
+        for step in steps.split():
+            do[step]()
+    except TileError as error:
+        found = error.code
+    assert found == code
+
+
+def test_a_set_replaces_what_an_earlier_set_said_and_an_addition_does_not(heap: np.ndarray) -> None:
+    for adds, code in ((True, ""), (False, "S231")):
+        races = CardRaces(heap)
+        races.note(0, heap[2, :8], writes=True)
+        races.release(0, "word", adds=adds)
+        races.release(1, "word", adds=adds)
+        races.acquire(2, "word")
+        found = ""
+        try:
+            races.note(2, heap[2, :8], writes=False)
+        except TileError as error:
+            found = error.code
+        assert found == code
+
+
+def test_an_access_that_is_noted_late_has_the_time_at_which_it_was_made(heap: np.ndarray) -> None:
+    """The reads of a kernel are noted when it returns, after the other card has been told that they are over."""
+    for steps, code in ((1, ""), (2, "S231")):
+        races = CardRaces(heap)
+        races.launched(1)
+        races.acquire(1, "never set", CORE)
+        races.release(1, "read", CORE)
+        races.acquire(0, "read", CORE)
+        races.note(0, heap[1, :8], writes=True)
+        found = ""
+        try:
+            races.note(1, heap[1, :8], writes=False, when=races.clock_after(1, CORE, steps))
+        except TileError as error:
+            found = error.code
+        assert found == code
 
 
 def test_views_with_gaps_access_only_their_elements(heap: np.ndarray) -> None:

@@ -160,7 +160,7 @@ def test_a_read_of_what_another_card_writes(first: int, ordered: bool, found: bo
     assert (error is not None) is found
     if error is not None:
         assert error.code == "S231"
-        assert f"rank 0 writes and rank 1 reads {4 * min(64, 128 - first)} bytes of rank 1" in error.message
+        assert f"rank 0 writes and rank 1 reads the same {4 * min(64, 128 - first)} bytes of rank 1" in error.message
         assert error.location is not None
         assert "T.shmem_put_nbi" in error.location.source()
         assert "rank 1 reads them at" in error.notes[0]
@@ -175,7 +175,7 @@ def test_two_cards_that_write_to_one_place() -> None:
     error = races(body, 3)
     assert error is not None
     assert error.code == "S231"
-    assert "rank 1 writes and rank 2 writes 80 bytes of rank 0" in error.message
+    assert "rank 1 writes and rank 2 writes the same 80 bytes of rank 0" in error.message
 
 
 def test_cards_that_write_to_places_of_their_own_do_not_race() -> None:

@@ -1,13 +1,21 @@
-"""Finds races between the cards of a pod: bytes that one card writes and another one accesses, with no barrier between.
+"""Finds races between the cards of a pod: bytes that one card writes and another one accesses, where nothing orders the two.
 
-The barriers of all cards divide the run of a pod into periods. Accesses of two cards in one period are not ordered: neither a
-put nor the return of a launch tells another card anything. Of each byte of the symmetric heap, marks state which card has
-written it in the running period and which have read it, so the result does not depend on which thread runs first.
+Two accesses of different cards are ordered by a barrier of the cards, or by a signal: what a card has done before it sets a
+signal happens before what another card does after it has waited for that signal. A put is an exception, because it ends at an
+unknown time: it happens before a signal only if the card called ``T.shmem_quiet`` or ``T.shmem_fence`` between, or the kernel
+with the put has returned.
+
+The order is computed with vector clocks. A clock maps actors to times; the actors are each card, and, for the puts that are in
+flight, each core of each card. Of each byte of the symmetric heap, marks state the last write and the last read of each card,
+so the result hardly depends on which thread runs first. A card is one actor: its cores are taken to be in the order in which
+the simulator ran them.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +23,46 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import Location, TileError
 
-__all__ = ["CardRaces"]
+__all__ = ["CardRaces", "Clock", "Core"]
 
-_NO_RANK, _SEVERAL = -1, -2
-"""Marks in place of a rank: no card, and more than one."""
+Core = Hashable
+"""A core of a card: any object that tells it apart from the other cores of the card. None stands for the host."""
+Clock = Mapping[Hashable, int]
+"""The latest time of each actor that happens before an access. A card is an actor by its rank, and the puts of one of its cores
+are one by the pair of rank and core."""
+
+
+@dataclass(frozen=True)
+class _Access:
+    """An access that bytes are marked with.
+
+    Attributes:
+        rank: the card that makes the access.
+        actor, time: the actor and its time; a later access is ordered if its clock has this time of the actor.
+        issued: the card's own time when it issued the access.
+        clock: what happens before the access.
+        writes: whether the card writes the bytes.
+        adds: whether it adds to them, in any order with other additions.
+        location: the line; None if it is not known.
+    """
+
+    rank: int
+    actor: Hashable
+    time: int
+    issued: int
+    clock: Clock
+    writes: bool
+    adds: bool
+    location: Location | None
+
+    def is_ordered_with(self, other: _Access) -> bool:
+        """Whether one of the accesses happens before the other, or their order does not matter."""
+        return (self.rank == other.rank or (self.adds and other.adds) or self.clock.get(other.actor, -1) >= other.time
+                or other.clock.get(self.actor, -1) >= self.time)
 
 
 class CardRaces:
-    """The accesses of all cards in the running period.
+    """The accesses of all cards since the last barrier of all of them.
 
     Args:
         data: the bytes of the symmetric heap, one row for each rank.
@@ -31,12 +71,87 @@ class CardRaces:
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._start, self._part = int(data.ctypes.data), data.shape[1]
         self._size = data.size
-        self._marks: dict[str, NDArray[np.int16]] = {}
-        self._touched: list[NDArray[np.int16]] = []
-        self._sites: dict[tuple[str, int], Location | None] = {}
+        self._marks: dict[object, NDArray[np.int32]] = {}
+        self._touched: list[NDArray[np.int32]] = []
+        self._accesses: list[_Access | None] = [None]
+        self._times = [0] * len(data)
+        self._known: list[dict[Hashable, int]] = [{} for _ in data]
+        self._puts: dict[tuple[int, Core], int] = {}
+        self._released: dict[Hashable, dict[Hashable, int]] = {}
+        self._logs: dict[tuple[int, Core], list[tuple[Clock, int]]] = {}
         self._lock = threading.Lock()
 
-    def note(self, rank: int, array: NDArray[Any], *, writes: bool, location: Location | None = None) -> None:
+    # -- order ---------------------------------------------------------------------------------------------------------
+
+    def release(self, rank: int, what: Hashable, core: Core = None, *, adds: bool = False) -> None:
+        """States that a card sets a signal, or reaches a barrier.
+
+        Args:
+            rank: the card.
+            what: the signal or the barrier.
+            core: the core of the card.
+            adds: whether those who wait for it also know what earlier sets of it have released; otherwise this set replaces
+                them.
+        """
+        with self._lock:
+            sent = {**self._known[rank], rank: self._times[rank]}
+            if adds:
+                _join(sent, self._released.get(what, {}))
+            self._released[what] = sent
+            self._times[rank] += 1
+            self._log(rank, core)
+
+    def acquire(self, rank: int, what: Hashable, core: Core = None) -> None:
+        """States that a card has waited for a signal or a barrier: it knows what has been released with it."""
+        with self._lock:
+            _join(self._known[rank], self._released.get(what, {}))
+            self._log(rank, core)
+
+    def complete(self, rank: int, core: Core = None) -> None:
+        """States that the puts of a core have ended; without a core, those of all cores of the card."""
+        with self._lock:
+            for (card, one), epoch in self._puts.items():
+                if card == rank and core in (None, one):
+                    self._known[rank][card, one] = epoch
+                    self._puts[card, one] = epoch + 1
+            self._log(rank, core)
+
+    def launched(self, rank: int) -> None:
+        """States that a kernel of a card begins."""
+        with self._lock:
+            for key in [key for key in self._logs if key[0] == rank]:
+                del self._logs[key]
+            self._logs[rank, None] = [({**self._known[rank]}, self._times[rank])]
+
+    def clock_after(self, rank: int, core: Core, steps: int) -> tuple[Clock, int]:
+        """Returns what a core of the running kernel knew, and the card's time, after the core had executed a number of signals,
+        waits and calls of ``quiet``."""
+        log = self._logs.get((rank, core), [])
+        if not steps or not log:
+            return self._logs.get((rank, None), [({}, 0)])[0]
+        return log[min(steps, len(log)) - 1]
+
+    def clock_now(self, rank: int) -> Clock:
+        """Returns what a card knows now."""
+        return {**self._known[rank]}
+
+    def clear(self) -> None:
+        """Forgets all accesses; called by one card between two barriers of all cards."""
+        with self._lock:
+            for view in self._touched:
+                view[...] = 0
+            self._touched.clear()
+            self._released.clear()
+            del self._accesses[1:]
+
+    def _log(self, rank: int, core: Core) -> None:
+        if core is not None:
+            self._logs.setdefault((rank, core), []).append(({**self._known[rank]}, self._times[rank]))
+
+    # -- accesses ------------------------------------------------------------------------------------------------------
+
+    def note(self, rank: int, array: NDArray[Any], *, writes: bool, location: Location | None = None, core: Core = None,
+             when: tuple[Clock, int] | None = None, adds: bool = False) -> None:
         """Records an access of a card, in any card's part of the heap.
 
         Args:
@@ -44,60 +159,73 @@ class CardRaces:
             array: the bytes, as an array that lies in the heap.
             writes: whether the card writes them; otherwise it reads them.
             location: the line of the access; None if it is not known.
+            core: for a put, the core that makes it: its data arrive at an unknown time. None for an access that has ended.
+            when: what the card knew when it made the access, and its time; None for now.
+            adds: whether the card adds to the bytes, without interruption by other cards.
 
         Raises:
-            TileError: S231, another card has written the bytes in this period, or has read bytes that this card writes.
+            TileError: S231, another card writes the bytes, or reads bytes that this card writes, and nothing orders the two;
+                S232, a signal would order them if the put had ended before it.
         """
         if not array.size:
             return
         with self._lock:
-            written, read = self._view("written", array), self._view("read", array)
-            self._look(rank, array, written, "writes", writes, location)
+            clock, time = ({**self._known[rank]}, self._times[rank]) if when is None else when
+            actor: Hashable = rank
+            stamp = time
+            if core is not None:
+                actor, stamp = (rank, core), self._puts.setdefault((rank, core), 0)
+            access = _Access(rank, actor, stamp, time, clock, writes, adds, location)
+            written = self._view("written", array)
+            self._look(access, array, written)
             if writes:
-                self._look(rank, array, read, "reads", writes, location)
-                written[...] = rank
-            else:
-                read[...] = np.where((read == _NO_RANK) | (read == rank), np.int16(rank), np.int16(_SEVERAL))
-            self._touched += [written, read]
-            self._sites["writes" if writes else "reads", rank] = location
+                for reader in [key for key in self._marks if key not in ("written", rank)]:
+                    self._look(access, array, self._view(reader, array))
+            own = written if writes else self._view(rank, array)
+            own[...] = len(self._accesses)
+            self._accesses.append(access)
+            self._touched.append(own)
 
-    def clear(self) -> None:
-        """Begins a new period; called by one card between two barriers of all cards."""
-        with self._lock:
-            for view in self._touched:
-                view[...] = _NO_RANK
-            self._touched.clear()
-            self._sites.clear()
-
-    def _view(self, kind: str, array: NDArray[Any]) -> NDArray[np.int16]:
-        """Returns the marks of the bytes of an array."""
+    def _view(self, kind: object, array: NDArray[Any]) -> NDArray[np.int32]:
+        """Returns the marks of the bytes of an array: those of writes, or those of the reads of a card."""
         marks = self._marks.get(kind)
         if marks is None:
-            marks = self._marks[kind] = np.full(self._size, _NO_RANK, np.int16)
+            marks = self._marks[kind] = np.zeros(self._size, np.int32)  # takes memory only where it is written
         offset = int(array.__array_interface__["data"][0]) - self._start
-        steps = (*(2 * step for step in array.strides), 2)
-        return np.ndarray((*array.shape, array.itemsize), np.int16, marks, 2 * offset, steps)
+        steps = (*(4 * step for step in array.strides), 4)
+        return np.ndarray((*array.shape, array.itemsize), np.int32, marks, 4 * offset, steps)
 
-    def _look(self, rank: int, array: NDArray[Any], marks: NDArray[np.int16], other: str, writes: bool,
-              location: Location | None) -> None:
-        """Raises an error if another card has marked the bytes."""
-        found = marks[(marks != _NO_RANK) & (marks != rank)]
-        if not found.size:
-            return
-        card = next((int(one) for one in found if one != _SEVERAL), _SEVERAL)
-        holder = (int(array.__array_interface__["data"][0]) - self._start) // self._part
-        does = "writes" if writes else "reads"
-        if card == _SEVERAL:
-            raise TileError(
-                f"rank {rank} {does} {found.size} bytes of rank {holder} that several cards read, and nothing orders these "
-                "accesses", code="S231", location=location, help=_HELP)
-        # In the order of the ranks, so that the message does not depend on which thread was first.
-        (one, did, first), (two, then, second) = sorted(
-            [(rank, does, location), (card, other, self._sites.get((other, card)))], key=lambda access: access[0])
-        raise TileError(
-            f"rank {one} {did} and rank {two} {then} the same {found.size} bytes of rank {holder}, and nothing orders the "
-            "two", code="S231", location=first, help=_HELP,
-            notes=() if second is None else (f"rank {two} {then} them at {second.shown_line}",))
+    def _look(self, access: _Access, array: NDArray[Any], marks: NDArray[np.int32]) -> None:
+        """Raises an error if the bytes are marked with an access of another card that is not ordered with this one."""
+        for number in np.flatnonzero(np.bincount(marks.reshape(-1))):  # np.unique would import numpy.ma, in any thread
+            other = self._accesses[number]
+            if other is None or access.is_ordered_with(other):
+                continue
+            count = int((marks == number).sum())
+            holder = (int(array.__array_interface__["data"][0]) - self._start) // self._part
+            # In the order of the ranks, so that the message does not depend on which thread was first.
+            one, two = sorted((access, other), key=lambda found: found.rank)
+            does, then = ("writes" if found.writes else "reads" for found in (one, two))
+            for put, reader in ((one, two), (two, one)):
+                if put.actor != put.rank and reader.clock.get(put.rank, -1) >= put.issued:
+                    raise TileError(
+                        f"rank {put.rank} puts {count} bytes of rank {holder} that rank {reader.rank} "
+                        f"{'writes' if reader.writes else 'reads'} after a signal, and the put may end after the signal",
+                        code="S232", location=put.location,
+                        notes=_at(reader, "writes" if reader.writes else "reads"),
+                        help="call T.shmem_quiet() or T.shmem_fence() between the put and the signal")
+            raise TileError(f"rank {one.rank} {does} and rank {two.rank} {then} the same {count} bytes of rank {holder}, and "
+                            "nothing orders the two", code="S231", location=one.location, notes=_at(two, then), help=_HELP)
 
 
-_HELP = "let all cards call barrier() between the two launches"
+def _at(access: _Access, does: str) -> tuple[str, ...]:
+    return () if access.location is None else (f"rank {access.rank} {does} them at {access.location.shown_line}",)
+
+
+def _join(known: dict[Hashable, int], other: Clock) -> None:
+    for actor, time in other.items():
+        if known.get(actor, -1) < time:
+            known[actor] = time
+
+
+_HELP = "let all cards call barrier() between the two launches, or let one card signal the other one between the two accesses"

@@ -17,8 +17,8 @@ from typing import Literal
 __all__ = ["TITLES", "Code"]
 
 Code = Literal[
-    "S201", "S202", "S203", "S211", "S212", "S213", "S214", "S221", "S222", "S223", "S224", "S231", "S301", "S302",
-    "S303", "S304", "S305", "S306", "S307", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112",
+    "S201", "S202", "S203", "S211", "S212", "S213", "S214", "S221", "S222", "S223", "S224", "S231", "S232", "S301", "S302",
+    "S303", "S304", "S305", "S306", "S307", "S308", "S401", "S402", "S403", "S404", "S501", "T104", "T110", "T111", "T112",
     "T113", "T114", "T120", "T121", "T122", "T123", "T130", "T131", "T132", "T140", "T141", "T142", "T143", "T144",
     "T145", "T146", "T147", "T148", "T149", "T150", "T151", "T160", "T161", "T162", "T163", "T164", "T190", "T191",
     "T192", "T201", "T202", "T203", "T204", "T205", "T206", "T210", "T221", "T230", "T231", "T232", "T234", "T241",
@@ -45,6 +45,7 @@ TITLES: Mapping[Code, str] = {
     "S223": "an address on chip at which an op cannot begin",
     "S224": "padding decides a reduction",
     "S231": "two cards access the same bytes, and nothing orders the accesses",
+    "S232": "a put that may end after the signal that announces it",
     "S301": "cores or pipes wait for each other",
     "S302": "a wait whose set does not come",
     "S303": "a barrier or flag that not all of its cores reach",
@@ -52,6 +53,7 @@ TITLES: Mapping[Code, str] = {
     "S305": "a loop whose state does not change",
     "S306": "a core issues ops without end",
     "S307": "a product or a copy that waits for unit flags of L0C for ever",
+    "S308": "a card that waits for a signal that does not come",
     "S401": "an op makes NaN from operands that are no NaN (watched with --numbers)",
     "S402": "an op makes an infinity from finite operands (watched with --numbers)",
     "S403": "a conversion changes values (watched with --numbers)",

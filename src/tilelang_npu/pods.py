@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextvars
 import math
+import random
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,13 +18,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tilelang_npu.card_races import CardRaces
+from tilelang_npu.card_races import CardRaces, Clock
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
-from tilelang_npu.simulator.machine.op_records import accesses_to_gm, footprint, number_of
-from tilelang_npu.symmetric_heap import PodMemory, SymmetricHeap, is_shared, join
+from tilelang_npu.simulator.machine.op_records import (
+    CrossWait,
+    OpRecord,
+    PeerSignal,
+    PeerWait,
+    PutsEnd,
+    Stream,
+    accesses_to_gm,
+    footprint,
+    number_of,
+)
+from tilelang_npu.symmetric_heap import MAX_TEAMS, PodMemory, SymmetricHeap, is_shared, join
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.arguments.binding import BoundCall
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
     from tilelang_npu.simulator.sanitizer.findings import Finding
@@ -30,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["Card", "run"]
 
 Result = TypeVar("Result")
+_CONSEQUENCES = {"S308": 1, "T433": 2}
+"""The codes of errors that another card's failure may have caused; an error with a larger number is less likely the first."""
 
 
 class Card:
@@ -41,6 +56,7 @@ class Card:
 
     def __init__(self, heap: SymmetricHeap) -> None:
         self._heap = heap
+        self._teams = 0
 
     @property
     def rank(self) -> int:
@@ -77,6 +93,24 @@ class Card:
             TileError: T430, the array was not made by :meth:`tensor`; T432 and T433, as :meth:`tensor`.
         """
         self._heap.free(int(tensor.ctypes.data))
+
+    def team(self, ranks: Sequence[int]) -> int:
+        """Makes a team of cards, for ``T.shmem_barrier``, and returns its number. All cards must make the same call.
+
+        Args:
+            ranks: the cards of the team.
+
+        Raises:
+            TileError: T431, there is no such card, or there are too many teams.
+        """
+        members = tuple(sorted(set(ranks)))
+        if not members or not 0 <= members[0] <= members[-1] < self.ranks or self._teams + 1 >= MAX_TEAMS:
+            raise TileError(f"a team of the ranks {list(members)} cannot be made in a pod of {self.ranks} cards", code="T431",
+                            help=f"pass ranks of the pod, and make at most {MAX_TEAMS - 1} teams")
+        self._teams += 1
+        if self.rank in members:
+            self._heap.teams[self._teams] = members
+        return self._teams
 
     def barrier(self) -> None:
         """Waits until all cards have called this method.
@@ -115,13 +149,20 @@ class _LocalAccesses(Listener):
             shared = {number: array for number, array in arrays if array is not None and is_shared(array)}
             if shared:
                 self._note(part.recorded, shared)
+        self._races.complete(self._heap.rank)
+
+    def on_called(self, kernel: Any, call: BoundCall) -> None:
+        """States that a kernel begins."""
+        self._races.launched(self._heap.rank)
 
     def _note(self, recorded: RecordedLaunch, shared: Mapping[int, NDArray[np.uint8]]) -> None:
         """Notes the accesses of a launch to the given arguments, by their numbers."""
         for run in recorded.blocks:
-            for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
-                records = recorded.program.functions[index].records
-                for place, _, event, access in accesses_to_gm(records, stream, lambda access: access.buffer in shared):
+            for stream, offsets, (index, sub) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
+                function = recorded.program.functions[index]
+                records = function.records
+                whens = self._whens(function.core, run.block, sub, records, stream)
+                for place, at, event, access in accesses_to_gm(records, stream, lambda access: access.buffer in shared):
                     where = footprint(access, event, offsets[place]).simplified()
                     if where.empty:
                         continue
@@ -129,13 +170,40 @@ class _LocalAccesses(Listener):
                                       (*where.strides, 1))
                     line = records[number_of(event)].location
                     if access.reads:
-                        self._races.note(self._heap.rank, view, writes=False, location=line)
+                        self._races.note(self._heap.rank, view, writes=False, location=line, when=whens(at))
                     if access.writes:
-                        self._races.note(self._heap.rank, view, writes=True, location=line)
+                        self._races.note(self._heap.rank, view, writes=True, location=line, when=whens(at))
+
+    def _whens(self, kind: str, block: int, sub: int, records: Sequence[OpRecord], stream: Stream
+               ) -> Callable[[int], tuple[Clock, int]]:
+        """Returns a function from the position of an event in the stream of a core to what the core knew then, and the time.
+
+        After a core has waited for other cores of its card, it is taken to know all that the card knew at the end.
+        """
+        # A signal, a wait and a call of quiet each log once; a barrier logs once for the release and once when it ends.
+        steps, places, logged, synchronised = [0], [0], 0, False
+        for place, event in enumerate(stream):
+            record = records[number_of(event)]
+            if isinstance(record.work, CrossWait):
+                synchronised = True
+            elif isinstance(record.work, (PeerSignal, PeerWait, PutsEnd)):
+                logged += 1
+            else:
+                continue
+            places.append(place)
+            steps.append(-1 if synchronised else logged)
+        rank, now = self._heap.rank, self._races.clock_now(self._heap.rank)
+
+        def when(place: int) -> tuple[Clock, int]:
+            found = steps[bisect_right(places, place) - 1]
+            clock, time = self._races.clock_after(rank, (kind, block, sub), max(found, 0))
+            return (now if found < 0 else clock), time
+
+        return when
 
 
 def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 20, timeout: float = 120.0,
-        sanitize: bool = False) -> list[Result]:
+        sanitize: bool = False, interleaving: int | None = None) -> list[Result]:
     """Calls ``body`` for each card of a new pod, in a thread of its own, and returns the results in the order of the ranks.
 
     Args:
@@ -144,11 +212,14 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
         heap_bytes: the bytes of each card's part of the symmetric heap. They take memory only where they are used.
         timeout: the seconds after which a card stops waiting for others.
         sanitize: whether to look for races between the cards: bytes of the heap that a kernel of one card writes, and a kernel
-            of another card accesses, without a call of :meth:`Card.barrier` between.
+            of another card accesses, without a signal or a barrier that orders them.
+        interleaving: the seed of short delays before transfers and signals, by which the cards overtake each other in different
+            ways; None for no delays.
 
     Raises:
         TileError: T431, the number of cards is not possible; T434, ``heap_bytes`` is not positive; S231, a race between cards;
-            and any exception of ``body``. If several cards fail, it is that of the first card that did not fail because another
+            S232, a signal that does not order a put; S308, cards that wait for signals that do not come; and any exception of
+            ``body``. If several cards fail, it is that of the first card that did not fail because another
             one had.
     """
     if ranks < 1:
@@ -156,6 +227,7 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
     if heap_bytes < 1:
         raise TileError(f"a symmetric heap of {heap_bytes} bytes cannot be made", code="T434", help="pass a positive number")
     memory = PodMemory.of_threads(ranks, heap_bytes)
+    memory.delays = None if interleaving is None else [random.Random(f"{interleaving} {rank}") for rank in range(ranks)]
     races = memory.races = CardRaces(memory.data) if sanitize else None
     results: list[Any] = [None] * ranks
     errors: list[BaseException | None] = [None] * ranks
@@ -166,6 +238,7 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
             heap = join(rank, ranks, heap_bytes, memory, timeout)
             with nullcontext() if races is None else listen(_LocalAccesses(heap, races)):
                 results[rank] = body(Card(heap))
+            heap.finish()
         except BaseException as error:  # noqa: BLE001  the caller of run gets it
             errors[rank] = error
             if heap is not None:
@@ -178,7 +251,8 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
     for thread in threads:
         thread.join()
     failed = [error for error in errors if error is not None]
-    for error in sorted(failed, key=lambda error: isinstance(error, TileError) and error.code == "T433"):
+    # A card that fails leaves the others waiting: for its signals, or at a barrier.
+    for error in sorted(failed, key=lambda error: _CONSEQUENCES.get(error.code, 0) if isinstance(error, TileError) else 0):
         raise error
     return results
 

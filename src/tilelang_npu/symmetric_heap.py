@@ -6,8 +6,9 @@ part, and the number of another rank, therefore give the address in that rank's 
 
 The parts lie one after another in one file that every process maps (:class:`PodMemory`). The file is sparse: pages that no rank
 accesses take no space, and it has a name only until all ranks have joined. Its first bytes hold one record for each rank, which
-only this rank writes: whether it has joined, its process, and how many barriers it has reached. A rank waits by reading the
-records of the others, so there are no locks.
+only this rank writes: whether it has joined, its process, how many barriers it has reached, and whether it waits for other
+ranks. A rank waits by reading the records of the others, so barriers need no locks. Additions to another rank's memory take a
+lock (:meth:`PodMemory.exclusive`).
 
 Kernels reach another rank by :func:`peer_to_read` and :func:`peer_to_write`, which are given an array in the caller's own part.
 Every thread of a process can use them, because the address tells the rank that calls.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import random
 import tempfile
 import threading
 import time
@@ -31,11 +33,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.card_races import CardRaces
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; additions of several processes to one place may then be lost
+    fcntl = None  # type: ignore[assignment]
+
+from tilelang_npu.card_races import CardRaces, Core
 from tilelang_npu.errors import Location, TileError
 
-__all__ = ["PodMemory", "SymmetricHeap", "is_shared", "join", "part_of", "peer_to_read", "peer_to_write", "pod_path",
-           "rehearsal"]
+__all__ = ["PodMemory", "SymmetricHeap", "add_to_peer", "address_of", "card_of_word", "current_heap", "is_rehearsed",
+           "is_shared", "join", "part_of", "peer_to_read", "peer_to_write", "peer_word", "pod_path", "rehearsal"]
 
 Array = NDArray[Any]
 ALIGN = 512
@@ -45,11 +52,15 @@ MAX_RANKS = 1024
 TIMEOUT = 120.0
 """Seconds after which a rank stops waiting for others; the default of CANN's ``control_operation_timeout``."""
 _PAGE = mmap.ALLOCATIONGRANULARITY
-_WORDS = 64
+_WORDS = 128
 _STATE, _PROCESS, _RANKS, _BYTES, _CALL_KIND, _CALL_SIZE, _ARRIVALS = 0, 1, 2, 3, 4, 5, 6
-"""The positions in a rank's record of 64 words: state, process, number of ranks and bytes of a part as this rank knows them,
+"""The positions in a rank's record of 128 words: state, process, number of ranks and bytes of a part as this rank knows them,
 the kind and the size of its last collective call, and the counts of barriers that it has reached, one for each team."""
-MAX_TEAMS = _WORDS - _ARRIVALS
+MAX_TEAMS = 58
+_WAITS, _WAIT_NUMBER, _LOOKS, _LINE = range(_ARRIVALS + MAX_TEAMS, _ARRIVALS + MAX_TEAMS + 4)
+"""Further positions in a record: the kind of wait in which the rank is (``_RUNS`` if it does not wait), the number of waits
+that it has begun, how often it has found in this wait that it cannot go on, and the line of the kernel at which it waits."""
+_RUNS, _IN_SIGNAL, _IN_BARRIER, _DONE = 0, 1, 2, 3
 _ABSENT, _JOINED, _LEFT = 0, 1, 2
 _CALLS = {1: "allocates", 2: "frees", 3: "leaves"}
 
@@ -66,20 +77,26 @@ class PodMemory:
         words: the records of the ranks, one row of 64-bit integers for each rank.
         data: the bytes of all parts, as an array with one row for each rank.
         races: finds races between the ranks, if they are threads and their run asks for it; else None.
+        hung: for each rank that is a thread of this process and waits for signals that do not come, a description of its waits.
+        delays: for each rank the generator of the delays before its transfers and signals; None for no delays.
     """
 
     def __init__(self, ranks: int, part: int, file: Path | None) -> None:
         self.ranks, self.part, self.file = ranks, part, file
         size = _file_size(ranks, part)
         front = size - ranks * part
+        self._handle = -1
         if file is None:
             self._mapped = mmap.mmap(-1, size)
         else:
-            with file.open("r+b") as opened:
-                self._mapped = mmap.mmap(opened.fileno(), size)
+            self._handle = os.open(file, os.O_RDWR)  # kept open for the lock: the file has no name later
+            self._mapped = mmap.mmap(self._handle, size)
         self.words: NDArray[np.int64] = np.frombuffer(self._mapped, np.int64, ranks * _WORDS).reshape(ranks, _WORDS)
         self.data: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8, ranks * part, front).reshape(ranks, part)
         self.races: CardRaces | None = None
+        self.hung: dict[int, object] = {}
+        self.delays: Sequence[random.Random] | None = None
+        self._lock = threading.Lock()
         self.start = int(self.data.ctypes.data)
         self.end = self.start + ranks * part
 
@@ -87,6 +104,25 @@ class PodMemory:
     def of_threads(cls, ranks: int, part: int) -> PodMemory:
         """Returns memory for a pod whose ranks are threads of this process, with at least ``part`` bytes for each."""
         return cls(ranks, _in_pages(part), None)
+
+    def delay(self, rank: int) -> None:
+        """Lets the thread of a rank sleep for up to a millisecond, if the run asks for delays."""
+        if self.delays is not None:
+            time.sleep(self.delays[rank].choice((0, 0, 1e-4, 1e-3)))
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """While the context is open, no other rank of the pod is in it: for updates that read and write another rank's memory.
+        """
+        with self._lock:
+            if self._handle < 0 or fcntl is None:
+                yield
+                return
+            fcntl.lockf(self._handle, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.lockf(self._handle, fcntl.LOCK_UN)
 
     @staticmethod
     def create(file: Path, ranks: int, part: int) -> None:
@@ -126,6 +162,7 @@ class SymmetricHeap:
         memory: the memory of the pod.
         rank: the number of this rank.
         timeout: the seconds after which the rank stops waiting for others.
+        teams: the ranks of each team that this rank has made; team 0 has all ranks.
     """
 
     memory: PodMemory
@@ -133,9 +170,11 @@ class SymmetricHeap:
     timeout: float = TIMEOUT
     _blocks: list[_Block] = field(default_factory=list)
     left: bool = False
+    teams: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._blocks.append(_Block(0, self.memory.part))
+        self.teams[0] = tuple(range(self.ranks))
 
     @property
     def ranks(self) -> int:
@@ -199,6 +238,10 @@ class SymmetricHeap:
         self._record[_STATE] = _LEFT
         self.left = True
 
+    def finish(self) -> None:
+        """States that this rank makes no further calls, so that other ranks do not wait for its signals."""
+        self._record[_WAITS] = _DONE
+
     def abandon(self) -> None:
         """Leaves the pod at once. Ranks that wait for this one, now or later, get the error T433."""
         self._record[_STATE] = _LEFT
@@ -214,11 +257,21 @@ class SymmetricHeap:
         Raises:
             TileError: T433, a member has ended, or does not come within the timeout.
         """
+        self._wait(self.arrive(team, members), "reach the barrier")
+
+    def arrive(self, team: int, members: Sequence[int] | None = None) -> Callable[[], list[int]]:
+        """Reaches a barrier without waiting for the other members of the team.
+
+        Args:
+            team, members: as for :meth:`barrier`.
+
+        Returns:
+            a function that returns the members that have not reached the barrier yet.
+        """
         column = self.memory.words[:, _ARRIVALS + team]
         count = int(column[self.rank]) + 1
         column[self.rank] = count
-        self._wait(lambda: [rank for rank in (range(self.ranks) if members is None else members) if column[rank] < count],
-                   "reach the barrier")
+        return lambda: [rank for rank in (range(self.ranks) if members is None else members) if column[rank] < count]
 
     def agree_on_largest(self, value: int, team: int, members: Sequence[int]) -> int:
         """Returns the largest of the values with which the members of a team call this method.
@@ -250,8 +303,18 @@ class SymmetricHeap:
                             help="let all ranks allocate and free the same sizes in the same order, and leave together")
 
     def _wait(self, missing: Callable[[], list[int]], what: str) -> None:
+        if not missing():
+            return
+        self.begin_wait(_IN_BARRIER)
+        try:
+            self._wait_for_ranks(missing, what)
+        finally:
+            self._record[_WAITS] = _RUNS
+
+    def _wait_for_ranks(self, missing: Callable[[], list[int]], what: str) -> None:
         began, checked, pause = time.monotonic(), 0.0, 2e-5
         while absent := missing():
+            self._record[_LOOKS] += 1
             now = time.monotonic() - began
             if now - checked > 0.2:
                 checked = now
@@ -264,6 +327,83 @@ class SymmetricHeap:
                                     help="let every rank make the call; look for an error of the rank that is missing")
             time.sleep(pause)
             pause = min(2 * pause, 2e-3)
+
+    def begin_wait(self, kind: int, line: int = 0) -> None:
+        """Enters a wait in this rank's record.
+
+        Args:
+            kind: ``_IN_SIGNAL`` or ``_IN_BARRIER``.
+            line: the line of the kernel at which the rank waits; 0 if it is not known.
+        """
+        record = self._record
+        record[_LOOKS], record[_LINE] = 0, line
+        record[_WAIT_NUMBER] += 1
+        record[_WAITS] = kind
+
+    def wait_until(self, ready: Callable[[], bool], line: int) -> str:
+        """Waits until ``ready`` returns True, which another rank brings about.
+
+        All ranks of the pod hang if each of them waits and none can go on. A rank writes to the memory of others only while it
+        does not wait, so that is certain once every rank has looked at its own condition after all of them had begun to wait.
+
+        Args:
+            ready: returns whether the wait is over.
+            line: the line of the kernel.
+
+        Returns:
+            empty if the wait is over; otherwise ``deadlock`` if all ranks hang, or ``timeout``.
+        """
+        began, pause = time.monotonic(), 2e-5
+        seen: list[tuple[int, int]] = []
+        self.begin_wait(_IN_SIGNAL, line)
+        try:
+            while not ready():
+                record = self._record
+                record[_LOOKS] += 1
+                waits = [self._wait_of(rank) for rank in range(self.ranks)]
+                stuck = [found for found in waits if found is not None]
+                if len(stuck) < self.ranks or [number for number, _ in stuck] != [number for number, _ in seen]:
+                    seen = stuck if len(stuck) == self.ranks else []
+                elif all(now >= before + 2 or number < 0 for (number, now), (_, before) in zip(stuck, seen, strict=True)):
+                    record[_LOOKS] += 2  # so that the others find it too; the record goes on to say that this rank waits
+                    return "deadlock"
+                if time.monotonic() - began > self.timeout:
+                    return "timeout"
+                time.sleep(pause)
+                pause = min(2 * pause, 2e-3)
+        except BaseException:
+            self._record[_WAITS] = _RUNS
+            raise
+        self._record[_WAITS] = _RUNS
+        return ""
+
+    def _wait_of(self, rank: int) -> tuple[int, int] | None:
+        """Returns the number of a rank's wait and how often the rank has found its condition false; None if it does not wait.
+
+        A rank that has ended waits for ever: its number is -1.
+        """
+        record = self.memory.words[rank]
+        if record[_WAITS] == _DONE or record[_STATE] == _LEFT:
+            return -1, 0
+        if record[_WAITS] == _RUNS:
+            return (-1, 0) if not _is_alive(int(record[_PROCESS])) else None
+        return int(record[_WAIT_NUMBER]), int(record[_LOOKS])
+
+    def state_of(self, rank: int) -> str:
+        """Returns what a rank does, for messages: that it waits, where and for what, or that it has ended.
+
+        Of a rank that has ended because its wait has no end, the result is the wait.
+        """
+        record = self.memory.words[rank]
+        if record[_WAITS] == _IN_SIGNAL:
+            return "waits for a signal" + (f" at line {record[_LINE]}" if record[_LINE] else "")
+        if record[_WAITS] == _DONE or self._has_ended(rank):
+            return "has ended"
+        return "waits at a barrier" if record[_WAITS] == _IN_BARRIER else "runs"
+
+    def ranks_in_signals(self) -> set[int]:
+        """Returns the ranks that wait for a signal, or that have just found that it does not come."""
+        return {rank for rank in range(self.ranks) if self.memory.words[rank, _WAITS] == _IN_SIGNAL}
 
     def _has_ended(self, rank: int) -> bool:
         """Whether a rank has left the pod, or its process has ended."""
@@ -290,6 +430,19 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+_CURRENT: ContextVar[SymmetricHeap | None] = ContextVar("tilelang_npu_card", default=None)
+_OF_PROCESS: list[SymmetricHeap] = []
+"""The memberships of this process in pods whose ranks are processes."""
+
+
+def current_heap() -> SymmetricHeap | None:
+    """Returns the membership of the card that the calling thread drives; None if the thread has joined no pod.
+
+    A thread of a process that is a rank drives the card of the process.
+    """
+    return _CURRENT.get() or (_OF_PROCESS[-1] if _OF_PROCESS else None)
 
 
 _MEMORIES: list[PodMemory] = []
@@ -349,6 +502,9 @@ def join(rank: int, ranks: int, part: int, memory: PodMemory | Path, timeout: fl
             raise TileError(f"rank {rank} is in the pod already, as process {record[_PROCESS]}", code="T431",
                             help="give each process or thread its own rank")
         heap = SymmetricHeap(memory, rank, timeout)
+        _CURRENT.set(heap)
+        if memory.file is not None:
+            _OF_PROCESS.append(heap)
         record[:] = 0
         record[_PROCESS], record[_RANKS], record[_BYTES] = os.getpid(), ranks, part
         record[_STATE] = _JOINED
@@ -436,7 +592,7 @@ def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = ()) -
         copies: arrays, and objects of other kinds, which are ignored.
         originals: the array of which each is a copy.
     """
-    pairs = tuple((_address(one), one.nbytes, _address(other)) for one, other in zip(copies, originals, strict=True)
+    pairs = tuple((address_of(one), one.nbytes, address_of(other)) for one, other in zip(copies, originals, strict=True)
                   if isinstance(one, np.ndarray) and isinstance(other, np.ndarray))
     before = _REHEARSAL.set(_Rehearsal(pairs))
     try:
@@ -445,8 +601,14 @@ def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = ()) -
         _REHEARSAL.reset(before)
 
 
-def _address(array: Array) -> int:
+def address_of(array: Array) -> int:
+    """Returns the address of the first byte of an array."""
     return int(array.__array_interface__["data"][0])
+
+
+def is_rehearsed() -> bool:
+    """Whether the calling thread executes a kernel in a :func:`rehearsal`, so that it neither signals nor waits."""
+    return _REHEARSAL.get() is not None
 
 
 def part_of(address: int) -> tuple[PodMemory, int, int] | None:
@@ -461,7 +623,7 @@ def part_of(address: int) -> tuple[PodMemory, int, int] | None:
 
 def is_shared(array: Array) -> bool:
     """Returns whether an array is on the symmetric heap of a pod, so that other cards can access it."""
-    return array.size > 0 and part_of(_address(array)) is not None
+    return array.size > 0 and part_of(address_of(array)) is not None
 
 
 def peer_to_read(array: Array, rank: int, location: Location | None = None) -> Array:
@@ -477,7 +639,7 @@ def peer_to_read(array: Array, rank: int, location: Location | None = None) -> A
             races, and another rank accesses the elements too.
     """
     rehearsed = _REHEARSAL.get()
-    address = _address(array)
+    address = address_of(array)
     if not array.size:  # it has no memory, and NumPy gives it any address
         return array
     if rehearsed is not None:
@@ -487,34 +649,91 @@ def peer_to_read(array: Array, rank: int, location: Location | None = None) -> A
         if found is None or found[1] == rank:
             return array
         address = origin
-    return _peer(array, address, rank, location, writes=False)
+    return _peer(array, address, rank, location, None, writes=False)
 
 
-def peer_to_write(array: Array, rank: int, location: Location | None = None) -> Array:
+def peer_to_write(array: Array, rank: int, location: Location | None = None, core: Core = None) -> Array:
     """Returns the array of another rank that corresponds to an array of the caller, as :func:`peer_to_read`.
 
     In a :func:`rehearsal`, writes to the returned array have no effect, unless the rank is the caller's own.
+
+    Args:
+        array, rank, location: as for :func:`peer_to_read`.
+        core: the core that writes, for the detection of races between a put and a signal after it.
 
     Raises:
         TileError: as :func:`peer_to_read`.
     """
     if _REHEARSAL.get() is None:
-        return _peer(array, _address(array), rank, location, writes=True) if array.size else array
+        return _peer(array, address_of(array), rank, location, core, writes=True) if array.size else array
     found = peer_to_read(array, rank)
-    return np.empty_like(found) if found is not array or part_of(_address(array)) is not None else found
+    return np.empty_like(found) if found is not array or part_of(address_of(array)) is not None else found
 
 
-def _peer(array: Array, address: int, rank: int, location: Location | None, *, writes: bool) -> Array:
+def add_to_peer(array: Array, values: Array, rank: int, location: Location | None = None, core: Core = None) -> None:
+    """Adds values to the array of another rank that corresponds to an array of the caller, without interruption by other ranks.
+
+    Args:
+        array, rank, location, core: as for :func:`peer_to_write`.
+        values: as many values.
+
+    Raises:
+        TileError: as :func:`peer_to_write`.
+    """
+    if not array.size:
+        return
+    if _REHEARSAL.get() is not None:
+        peer_to_write(array, rank)
+        return
+    made, memory, caller = _counterpart(array, address_of(array), rank)
+    if memory.races is not None:
+        memory.races.note(caller, made, writes=True, adds=True, location=location, core=core)
+    with memory.exclusive():
+        made += values
+
+
+def peer_word(array: Array, rank: int) -> Array:
+    """Returns the word of another rank that corresponds to a word of the caller, for a signal; no race is looked for.
+
+    Raises:
+        TileError: T430, the word is not on the symmetric heap; T431, the pod does not have the rank.
+    """
+    return _counterpart(array, address_of(array), rank)[0]
+
+
+def card_of_word(array: Array) -> tuple[int, int]:
+    """Returns the rank in whose part of the symmetric heap an array is, and its offset there.
+
+    Raises:
+        TileError: T430, the array is not on the symmetric heap.
+    """
+    found = part_of(address_of(array))
+    if found is None:
+        raise _not_shared("a signal")
+    return found[1], found[2]
+
+
+def _not_shared(what: str) -> TileError:
+    return TileError(f"{what} uses a tensor that is not on the symmetric heap", code="T430",
+                     help="make the tensor with shmem.aclshmem_create_tensor, on every rank, and pass it or a slice of it")
+
+
+def _peer(array: Array, address: int, rank: int, location: Location | None, core: Core, *, writes: bool) -> Array:
+    made, memory, caller = _counterpart(array, address, rank)
+    if memory.races is not None and _REHEARSAL.get() is None:
+        memory.races.note(caller, made, writes=writes, location=location, core=core if writes else None)
+    return made
+
+
+def _counterpart(array: Array, address: int, rank: int) -> tuple[Array, PodMemory, int]:
     found = part_of(address)
     if found is None:
-        raise TileError("a transfer between cards uses a tensor that is not on the symmetric heap", code="T430",
-                        help="make the tensor with shmem.aclshmem_create_tensor, on every rank, and pass it or a slice of it")
+        raise _not_shared("a transfer between cards")
     memory, caller, offset = found
     if not 0 <= rank < memory.ranks:
         has = f"ranks 0 to {memory.ranks - 1}" if memory.ranks > 1 else "one card, rank 0"
         raise TileError(f"a transfer names rank {rank}, and the pod has {has}", code="T431",
                         help="compute the rank modulo the number of ranks")
+    memory.delay(caller)
     made: Array = np.ndarray(array.shape, array.dtype, memory.data[rank], offset, array.strides)
-    if memory.races is not None and _REHEARSAL.get() is None:
-        memory.races.note(caller, made, writes=writes, location=location)
-    return made
+    return made, memory, caller

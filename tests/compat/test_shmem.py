@@ -68,6 +68,59 @@ SCRIPT = """
 """
 
 
+SIGNALS = """
+    import multiprocessing as mp
+    import sys
+
+    import tilelang
+    import tilelang.language as T
+    import torch
+    import shmem
+
+    RANKS = 2
+
+
+    @tilelang.jit(target="npuir")
+    def exchange(rank, before):
+        @T.prim_func
+        def main(X: T.Tensor((64,), "float32"), F: T.Tensor((8,), "int32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                tile = T.alloc_shared((64,), "float32")
+                if before:
+                    T.shmem_signal_wait_until(F, 0, 3, 1)
+                T.fill(tile, 1.0 + rank)
+                T.shmem_ub_put_nbi(tile, X, 64, 1 - rank)
+                T.shmem_quiet()
+                T.shmem_signal_op(F, 0, 1, 1, 1 - rank)
+                T.shmem_signal_wait_until(F, 0, 3, 1)
+                T.shmem_barrier_all()
+        return main
+
+
+    def worker(rank):
+        attributes = shmem.InitAttr()
+        attributes.my_rank, attributes.n_ranks, attributes.local_mem_size = rank, RANKS, 1 << 20
+        attributes.ip_port = "tcp://127.0.0.1:8667"
+        shmem.aclshmem_init(attributes)
+        x = shmem.aclshmem_create_tensor([64], dtype=torch.float32, device_id=rank).fill_(0)
+        flags = shmem.aclshmem_create_tensor([8], dtype=torch.int32, device_id=rank).fill_(0)
+        shmem.barrier_all()
+        exchange(rank, len(sys.argv) > 1)(x, flags)
+        assert x.sum() == 64 * (2 - rank)
+        shmem.barrier_all()
+        print(f"Rank {rank}: Test passed!", flush=True)
+
+
+    ranks = [mp.Process(target=worker, args=(rank,)) for rank in range(RANKS)]
+    for one in ranks:
+        one.start()
+    for one in ranks:
+        one.join()
+    sys.exit(max(one.exitcode for one in ranks))
+"""
+"""A script whose cards put to each other and signal; with an argument, each waits before it signals."""
+
+
 @pytest.fixture
 def shmem() -> Iterator[Any]:
     compat.install()
@@ -99,6 +152,27 @@ def test_a_script_with_two_processes(statement: str, python: str, tmp_path: Path
     assert sorted(lines[:2]) == ["Rank 0: Test passed!", "Rank 1: Test passed!"]
     assert "  links     " in found.stdout
     assert any(line.startswith("  processes 2, with 2 launches of ") for line in lines), found.stdout
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+@pytest.mark.parametrize("hangs", [False, True])
+def test_signals_between_processes(hangs: bool, python: str, tmp_path: Path) -> None:
+    """Cards that wait for each other end at once, and say where the other one waits."""
+    pytest.importorskip("torch")
+    script = tmp_path / "signals.py"
+    script.write_text(textwrap.dedent(SIGNALS), encoding="utf-8")
+    found = subprocess.run([python, "-m", "tilelang_npu", "run", str(script), *(["before"] if hangs else [])],
+                           capture_output=True, text=True, check=False, timeout=100)
+    if not hangs:
+        assert found.returncode == 0, found.stdout + found.stderr
+        assert "Rank 1: Test passed!" in found.stdout
+        return
+    assert found.returncode != 0
+    lines = script.read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "wait_until" in text)
+    for rank in range(2):
+        assert f"hang[S308]: rank {rank} waits for F >= 1 (it is 0), and no card that runs can end this wait" in found.stderr
+        assert f"rank {rank} waits for a signal at line {line}" in found.stderr
 
 
 def test_it_is_the_module_of_this_package_until_it_is_uninstalled(shmem: Any) -> None:

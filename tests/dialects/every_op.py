@@ -179,6 +179,7 @@ tile.by_core | nn | i32
 tile.tensor | yx | memref<?xf32> | static_sizes = array<i64: -9223372036854775808>
 tile.broadcast | mm |
 tile.call | m | | fn = "f", operandSegmentSizes = array<i32: 1, 0>
+tile.signal | m | | how = 0 : i64, fn = "shmem_signal_op"
 tile.dump | m | | desc = 1 : i64, count = 2 : i64, shape = array<i64: 2>
 tile.printf | n | | format = "n"
 tile.print | n | | prefix = "n"

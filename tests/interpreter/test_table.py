@@ -34,9 +34,11 @@ NO_VALUE = {
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
              "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",
              "device_assert", "get_thread_binding", "get_thread_bindings", "shmem_put_nbi", "shmem_ub_put_nbi", "shmem_get_nbi",
+             "shmem_ub_atomic_add_nbi", "shmem_signal_op", "shmem_signal_wait_until", "shmem_quiet", "shmem_barrier",
+             "shmem_barrier_all",
              *(name for name in OPERATIONS if name.startswith("vmi."))}
-"""Operations that kernels of test_order.py, test_vector_lanes.py, language/test_gpu_hints.py, test_thread_guards.py or
-ops/test_peers.py test."""
+"""Operations that kernels of test_order.py, test_vector_lanes.py, language/test_gpu_hints.py, test_thread_guards.py,
+ops/test_peers.py or test_card_signals.py test."""
 
 
 def groups() -> Iterator[Any]:

@@ -114,7 +114,10 @@ OTHERS = {
     "test_vmi": ("SimdVF", "SimtVF"),
     "test_thread_guards": ("get_thread_binding", "get_thread_bindings"),
     "tests/language/test_gpu_hints.py": (*gpu_hints.__all__, "Fragment", "Layout", "Ref", "sync_grid"),
-    "tests/ops/test_peers.py": ("shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi"),
+    "tests/ops/test_peers.py": ("shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi",
+                                "shmem_ub_atomic_add_nbi"),
+    "tests/test_card_signals.py": ("shmem_barrier", "shmem_barrier_all", "shmem_fence", "shmem_mte_quiet", "shmem_quiet",
+                                   "shmem_signal_op", "shmem_signal_wait_until"),
     "tests/ops": ("sort32", "atomic_add", "atomic_addx2", "atomic_addx4", "brc"),
 }
 """Names that no table holds, by the test that does."""

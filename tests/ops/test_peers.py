@@ -31,6 +31,11 @@ def kernel(name: str, dtype: str, count: int, configs: dict[Any, Any], start: in
                         T.shmem_put_nbi(B[1, 3], A[1, start], count, peer)
                     elif name == "shmem_get_nbi":
                         T.shmem_get_nbi(B[1, 3], A[1, start], count, peer)
+                    elif name == "shmem_ub_atomic_add_nbi":
+                        tile = T.alloc_ub((3, size), dtype)
+                        T.copy(A[1:4, 0:size], tile)
+                        T.barrier_all()
+                        T.shmem_ub_atomic_add_nbi(tile[0, start], B, count, peer, size + after)
                     elif name == "shmem_ub_put_nbi":
                         tile = T.alloc_ub((3, size), dtype)
                         T.copy(A[1:4, 0:size], tile)
@@ -81,7 +86,31 @@ def test_values(name: str, configs: dict[Any, Any], interpreted: bool, monkeypat
         np.testing.assert_array_equal(b.reshape(-1), wanted)
 
 
-@pytest.mark.parametrize("element", ENTRIES[0].dtypes, ids=str)
+@pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("element", ops.operation("shmem_ub_atomic_add_nbi").dtypes, ids=str)
+def test_all_cards_add_to_one_place(element: ops.DType, interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if interpreted:
+        monkeypatch.setenv("TILELANG_NPU_INTERPRET", "1")
+    ranks = 4
+    a = np.random.default_rng(5).integers(-9, 9, (ranks, 4, N))
+
+    def body(card: Card) -> np.ndarray:
+        kind = np.dtype(element)
+        own, b = card.tensor((4, N), kind), card.tensor((4, N), kind)
+        own[...] = a[card.rank].astype(kind)
+        card.barrier()
+        kernel("shmem_ub_atomic_add_nbi", str(element), 70, AUTO)(0)(own, b)
+        card.barrier()
+        return b.astype(np.float32)
+
+    found = pods.run(body, ranks, sanitize=True, interleaving=1)
+    wanted = np.zeros(4 * N, np.float32)
+    wanted[N + 3:N + 73] = a.sum(0).reshape(-1)[N:N + 70]
+    np.testing.assert_array_equal(found[0].reshape(-1), wanted)
+    assert not found[1].any()
+
+
+@pytest.mark.parametrize("element", ops.operation("shmem_put_nbi").dtypes, ids=str)
 @pytest.mark.parametrize("name", ["shmem_ub_put_nbi", "shmem_ub_get_nbi"])
 def test_element_types(name: str, element: ops.DType) -> None:
     rng = np.random.default_rng(3)
@@ -99,8 +128,9 @@ def test_a_tensor_larger_than_a_strip(name: str) -> None:
 
 
 def test_the_entries_have_the_types_of_the_library() -> None:
-    assert {entry.name for entry in ENTRIES} == {"shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi"}
-    assert {str(kind) for kind in ENTRIES[0].dtypes} >= {"int8", "float16", "bfloat16", "float32", "int64"}
+    assert {entry.name for entry in ENTRIES} == {"shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi",
+                                                 "shmem_ub_atomic_add_nbi"}
+    assert {str(kind) for kind in ops.operation("shmem_put_nbi").dtypes} >= {"int8", "float16", "bfloat16", "float32", "int64"}
 
 
 @pytest.mark.parametrize(("statement", "code", "words"), [

@@ -118,3 +118,26 @@ def test_the_links_of_all_chips() -> None:
         assert 0 < links.write <= links.write_all <= links.cards * links.write
         assert 0 < links.read <= links.read_all <= links.cards * links.read
         assert 0 < links.latency < 1e-5
+
+
+@tilelang.jit(target="npuir")
+def in_phases(blocks: int, rows: int, times: int, computes: int) -> Any:
+    """All blocks read from another card, meet, and then compute."""
+    @T.prim_func
+    def in_phases(X: T.Tensor((rows, 256), "float32")) -> None:
+        with T.Kernel(blocks, is_npu=True) as (_block, _):
+            tile = T.alloc_shared((rows, 256), "float32")
+            for _turn in T.serial(times):
+                T.shmem_ub_get_nbi(tile, X, rows * 256, 1)
+            T.sync_all()
+            for _turn in T.serial(computes):
+                T.vexp(tile, tile)
+
+    return in_phases
+
+
+def test_links_are_not_faster_because_they_are_idle_in_another_phase() -> None:
+    alone, both = (in_phases(24, 64, 8, computes).estimate() for computes in (1, 2000))
+    least = 1e6 * 24 * 8 * 64 * 1024 / A2.links.read
+    assert alone.time_us > least
+    assert both.time_us - in_phases(24, 64, 0, 2000).estimate().time_us > 0.95 * least

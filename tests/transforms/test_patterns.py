@@ -360,6 +360,7 @@ CALLS: dict[type[calls.LoweringPattern], tuple[str, str]] = {
     calls.LowerPrintf: ('tile.printf "%d" (%c1 : index)', "hivm.hir.custom"),
     calls.LowerDump: (f"tile.dump %x desc 3 : i64 count 4 : i64 as [4] : {TILE}", "hivm.hir.custom"),
     calls.LowerScratch: (f"tile.scratch %x : {TILE}", "hivm.hir.custom"),
+    calls.LowerSignal: (f'tile.signal "shmem_signal_op" 1 : i64 (%X, %c1, %c0 : {G}, index, index)', "hivm.hir.custom"),
     calls.LowerCacheOperation: (f"hivm.hir.dcci(<single_cache_line>, <all>, %X : {G})",
                                 "hivm.hir.dcci"),
 }

@@ -97,6 +97,8 @@ def inherent_core(op: Operation, chip: Chip) -> OpCore:
         return op.core()
     if isinstance(op, tile.CallOp):
         return op.entry().core
+    if isinstance(op, tile.SignalOp):
+        return "AIV"
     if isinstance(op, tile.CopyOp):
         ends = space_of(op.source), space_of(op.target)
         ways = {path.core for path in chip.paths.values() if (path.source, path.target) == ends}

@@ -24,8 +24,9 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of, is_pure
 from tilelang_npu.target.chip_data import OpCore
 
-ORDERED_BY_AUTHOR = (tile.OnCoreOp, *tile.DEBUG_OUTPUT_OPS, scf.WhileOp)
-"""Operations that no pass moves relative to other statements: ``T.Scope`` of a core, debug output, ``while`` loops."""
+ORDERED_BY_AUTHOR = (tile.OnCoreOp, tile.SignalOp, *tile.DEBUG_OUTPUT_OPS, scf.WhileOp)
+"""Operations that no pass moves relative to other statements: ``T.Scope`` of a core, signals between
+cards, debug output, ``while`` loops."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "structured": ("structured",),
     "repeats": ("repeats",),
     "scalars": ("scalar", "logical", "elements"),
-    "order": ("sync", "swizzle"),
+    "order": ("sync", "swizzle", "signals"),
     "looking": ("debug", "structured.npuir_print"),
     "gpu": ("gpu_hints", "layouts"),
     "registers": ("vmi", "launch.SimdVF", "launch.SimtVF", "allocate.alloc_frag"),

@@ -93,8 +93,8 @@ class InitAttr:
 class _Teams:
     """The teams of a rank: for each number, the ranks of the team. Team 0 has all ranks."""
 
-    def __init__(self, ranks: int) -> None:
-        self.members: dict[int, tuple[int, ...]] = {0: tuple(range(ranks))}
+    def __init__(self, heap: SymmetricHeap) -> None:
+        self.members = heap.teams  # which kernels read for T.shmem_barrier
         self.made = 0
 
 
@@ -145,7 +145,7 @@ def aclshmem_init(attributes: InitAttr) -> int:
     option = attributes.option_attr
     heap = join(attributes.my_rank, attributes.n_ranks, attributes.local_mem_size, pod_path(attributes.ip_port),
                 max(option.shm_init_timeout, option.shm_create_timeout, option.control_operation_timeout))
-    _here.heap, _here.teams = heap, _Teams(attributes.n_ranks)
+    _here.heap, _here.teams = heap, _Teams(heap)
     _process.append((heap, _here.teams))
     return 0
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Protocol
 
+from tilelang_npu.card_signals import CardWait, wait_for_cards
 from tilelang_npu.dispatch import THREAD, assigned_references
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.source_dialects import TracedDialect
@@ -234,6 +235,7 @@ class CoreSchedule:
         self._of_block: dict[int, list[Core]] = {}
         self._ended = threading.Event()
         self._failure: BaseException | None = None
+        self._card_waits: dict[Core, CardWait] = {}
         self._context = copy_context()
         self.raised: Counter[tuple[object, ...]] = Counter()
         self.consumed: Counter[tuple[object, ...]] = Counter()
@@ -294,6 +296,14 @@ class CoreSchedule:
         self.wait(core, lambda: self._raised_for(core, flag, total) >= wanted, f"flag {flag}")
         self.consumed[key] = wanted
 
+    def wait_for_card(self, core: Core, wait: CardWait) -> None:
+        """Suspends a core until a wait for another card is over."""
+        self._card_waits[core] = wait
+        try:
+            self.wait(core, wait.ready, wait.describe())
+        finally:
+            del self._card_waits[core]
+
     def _raised_for(self, core: Core, flag: int, total: int) -> int:
         """Returns how often a flag was set for a core, that is, how often all cores that must set the flag have set it.
 
@@ -323,6 +333,11 @@ class CoreSchedule:
             cores = next(self._blocks, None)
             if cores is not None:
                 self._begin(cores)
+            elif self._card_waits:
+                try:
+                    wait_for_cards(list(self._card_waits.values()))
+                except TileError as problem:
+                    self._stop(problem)
             elif self._alive:
                 notes = [f"{task.core.kind} core {task.core.vector} of block {task.core.block} waits for {task.reason} at line "
                          f"{task.position[-1]}" for task in self._alive]

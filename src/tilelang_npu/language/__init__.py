@@ -87,6 +87,9 @@ _HOMES: dict[str, tuple[str, str]] = {
         "inc_max_nreg", "no_set_max_nreg", "pdl_sync", "pdl_trigger", "ptx_commit_group", "ptx_wait_group", "set_max_nreg",
         "sync_threads", "sync_warp", "warpgroup_fence_operand")},
     "sync_grid": ("sync", "sync_all"),
+    **{name: ("signals", name) for name in (
+        "shmem_barrier", "shmem_barrier_all", "shmem_fence", "shmem_mte_quiet", "shmem_quiet", "shmem_signal_op",
+        "shmem_signal_wait_until")},
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
     "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
     "meta_var": ("scalar", "meta_var"),

@@ -170,6 +170,13 @@ from tilelang_npu.language.scalar import tanh as tanh
 from tilelang_npu.language.scalar import trunc as trunc
 from tilelang_npu.language.scalar import truncdiv as truncdiv
 from tilelang_npu.language.scalar import truncmod as truncmod
+from tilelang_npu.language.signals import shmem_barrier as shmem_barrier
+from tilelang_npu.language.signals import shmem_barrier_all as shmem_barrier_all
+from tilelang_npu.language.signals import shmem_fence as shmem_fence
+from tilelang_npu.language.signals import shmem_mte_quiet as shmem_mte_quiet
+from tilelang_npu.language.signals import shmem_quiet as shmem_quiet
+from tilelang_npu.language.signals import shmem_signal_op as shmem_signal_op
+from tilelang_npu.language.signals import shmem_signal_wait_until as shmem_signal_wait_until
 from tilelang_npu.language.swizzle import use_swizzle as use_swizzle
 from tilelang_npu.language.sync import barrier_all as barrier_all
 from tilelang_npu.language.sync import block_barrier as block_barrier
@@ -1832,6 +1839,20 @@ def shmem_put_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
         TileError: T110, the element types differ, or are not supported; T111, there are not so many elements; T145, ``nelems``
             is negative; T201, an operand is not a tensor. While the kernel runs: T430, ``dst`` is not on the symmetric heap;
             T431, there is no such card; T502, an access is outside of a tensor.
+    """
+
+def shmem_ub_atomic_add_nbi(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number = 0) -> None:
+    """Add ``nelems`` elements of the buffer ``ub`` in UB to the tensor ``dst`` of the card ``newPe``.
+
+    Each sum is written to ``dst``. Operands are as for ``T.shmem_ub_put_nbi``. Cards may add to the same elements at the same
+    time; the order of the additions is not determined.
+
+    Element types: float32, float16, bfloat16, int8, int16, int32.
+
+    Example: ``T.shmem_ub_atomic_add_nbi(tile, B, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_ub_put_nbi``.
     """
 
 def shmem_ub_get_nbi(dst: Tile, src: Tile, nelems: Number, newPe: Number) -> None:
@@ -3891,16 +3912,17 @@ __all__ = [
     "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
     "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
     "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
-    "shmem_get_nbi", "shmem_put_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh",
-    "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
-    "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose",
-    "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs",
-    "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
-    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
-    "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2",
-    "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf",
-    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
-    "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid",
-    "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag",
-    "warpgroup_fence_operand",
+    "shmem_barrier", "shmem_barrier_all", "shmem_fence", "shmem_get_nbi", "shmem_mte_quiet", "shmem_put_nbi",
+    "shmem_quiet", "shmem_signal_op", "shmem_signal_wait_until", "shmem_ub_atomic_add_nbi", "shmem_ub_get_nbi",
+    "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
+    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
+    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
+    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
+    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
+    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
+    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
+    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
+    "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec",
+    "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort", "vsort32", "vsqrt",
+    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]

@@ -955,6 +955,21 @@ def _ub_put(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number 
     _peer_move(what, "shmem_ub_put_nbi", dst, ub, nelems, newPe, strelem)
 
 
+@_function("shmem_ub_atomic_add_nbi")
+def _ub_add(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number = 0, *, what: str) -> None:
+    """Add ``nelems`` elements of the buffer ``ub`` in UB to the tensor ``dst`` of the card ``newPe``.
+
+    Each sum is written to ``dst``. Operands are as for ``T.shmem_ub_put_nbi``. Cards may add to the same elements at the same
+    time; the order of the additions is not determined.
+
+    Example: ``NAME(tile, B, 1024, (rank + 1) % ranks)``
+
+    Raises:
+        TileError: as ``T.shmem_ub_put_nbi``.
+    """
+    _peer_move(what, "shmem_ub_atomic_add_nbi", dst, ub, nelems, newPe, strelem)
+
+
 @_function("shmem_ub_get_nbi")
 def _ub_get(dst: Tile, src: Tile, nelems: Number, newPe: Number, *, what: str) -> None:
     """Write ``nelems`` elements of the tensor ``src`` of the card ``newPe`` to the buffer ``dst`` in UB.

@@ -21,7 +21,7 @@ from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
 
 __all__ = [
-    "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp", "ScratchOp",
+    "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp", "ScratchOp", "SignalOp",
 ]
 
 Fact = int | str | bool | list[int]
@@ -159,6 +159,32 @@ class PrintOp(EffectsOp):
     def __init__(self, value: SSAValue, prefix: str, *, hexadecimal: bool = False):
         super().__init__(operands=[value], properties={
             "prefix": StringAttr(prefix), "hexadecimal": UnitAttr() if hexadecimal else None})
+
+
+@op_with_effects(untouched=("values",), side_effects=True)
+class SignalOp(EffectsOp):
+    """Sends a signal to another card of a pod, or waits for one, or for the end of transfers to other cards.
+
+    ============================== ====================================================== =================================
+    ``fn``                         ``values``                                             ``how``
+    ============================== ====================================================== =================================
+    ``shmem_signal_op``            the word in GM, the number, the rank of the other card 0 to set the word, 1 to add to it
+    ``shmem_signal_wait_until``    the word in GM, the number                             the position in ``COMPARISONS``
+    ``shmem_quiet``                none                                                   0
+    ``shmem_barrier``              the number of the team                                 0
+    ============================== ====================================================== =================================
+
+    The Vector core executes the op, and does not access the word through any of the pipes that move data.
+    """
+
+    name = "tile.signal"
+    fn = prop_def(StringAttr)
+    how = prop_def(IntegerAttr)
+    values = var_operand_def(AnyAttr())
+    assembly_format = "$fn $how (`(` $values^ `:` type($values) `)`)? attr-dict"
+
+    def __init__(self, fn: str, values: Sequence[SSAValue], how: int = 0):
+        super().__init__(operands=[list(values)], properties={"fn": StringAttr(fn), "how": IntegerAttr(how, i64)})
 
 
 DEBUG_OUTPUT_OPS = (PrintfOp, PrintOp, DumpOp)

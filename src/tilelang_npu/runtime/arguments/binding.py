@@ -422,8 +422,9 @@ def _checked(parameter: Parameter, argument: object, written: bool) -> Argument:
     if not is_tensor(argument):
         msg = f"{name} must be an array of {parameter.dtype}; got {_described(argument)}"
         raise TileError(msg, code="T405", location=where, notes=_call_note(), help="pass a NumPy array or a torch tensor")
-    masked = sys.modules.get("numpy.ma")  # loading it takes long; if it is not loaded, there are no masked arrays
-    if masked is not None and isinstance(argument, masked.MaskedArray):
+    # Loading numpy.ma takes long; if it is not loaded, or another thread loads it now, there are no masked arrays.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(argument, masked):
         raise TileError(f"{name} is a masked array, and kernels ignore masks", code="T405", location=where, notes=_call_note(),
                         help=f"pass {name}.filled() with a number for the masked elements, or {name}.data")
     try:

@@ -218,6 +218,14 @@ class BatchedEmitter(PythonEmitter):
             raise UnbatchableFunctionError
         self.emit_batched(f"{name} = {element}.astype(float)")
 
+    def core_text(self) -> str:
+        """Returns ``None``: the code runs several cores."""
+        return "None"
+
+    def emit_card_wait(self, record: OpRecord, wait: str, op: Operation) -> None:
+        """Raises ``UnbatchableFunctionError``: blocks that wait for other cards run concurrently."""
+        raise UnbatchableFunctionError
+
     def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits one statement that sets a flag between cores for all blocks of the batch."""
         self.finish_op()

@@ -87,7 +87,8 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     known: dict[str, object] = {name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}
     if isinstance(entry, ops.PeerMove):
-        known["location"] = location_of(op)  # for the report of a race between cards
+        known["location"] = location_of(op)  # for the report of a race between cards, as the core is
+        texts.append(em.core_text())
     facts = em.constant(known, "facts")
     call = em.constant(entry.meaning, entry.name)
     if facts_of(op.attributes).get("exhausted_suspension"):  # what the merge does not reach is undefined

@@ -126,6 +126,24 @@ class PythonEmitter(OpRecorder):
         self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
         self.line(f"counts[{text}] -= 1", op)
 
+    def core_text(self) -> str:
+        """Returns an expression that tells the core that runs the code apart from the other cores of the card."""
+        return f"({self.core!r}, bid, sid)"
+
+    def emit_card_wait(self, record: OpRecord, wait: str, op: Operation) -> None:
+        """Emits a loop that waits for other cards; the code yields to other cores until the wait is over.
+
+        Args:
+            record: the record of the op.
+            wait: an expression that makes the ``CardWait``.
+            op: the op.
+        """
+        self.flush()
+        name = self.fresh("w")
+        self.line(f"{name} = {wait}", op)
+        self.line(f"while not {name}.ready(): yield {record.number}, {name}", op)
+        self.line(f"{name}.finish()", op)
+
     def enter(self, kind: Kind, *, certain: bool = False) -> CodeScope:
         """Opens a scope inside the current one, makes it the current one, and returns it.
 

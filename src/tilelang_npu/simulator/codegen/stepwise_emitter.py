@@ -85,6 +85,9 @@ class StepwiseEmitter(PythonEmitter):
             self.scope.lines.append(Line(self.scope.indent + 1, text, self.current))
         self.scope.line(f"yield {event}, {function}, ({names}), ({views})", self.current)
 
+    def emit_card_wait(self, record: OpRecord, wait: str, op: Operation) -> None:
+        """Emits nothing: ``Program.run`` refuses to reorder a kernel that waits for other cards."""
+
     def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits nothing: the schedule counts flags between cores."""
 

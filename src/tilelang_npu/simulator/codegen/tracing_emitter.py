@@ -84,6 +84,9 @@ class TracingEmitter(PythonEmitter):
         """Called after the last line of an op: statements from here on are no longer omitted."""
         self._inside = False
 
+    def emit_card_wait(self, record: OpRecord, wait: str, op: Operation) -> None:
+        """Emits nothing: a trace does not run on a pod, and takes every wait for another card to be over."""
+
     def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits the statement that sets a flag, as in a run, so that the trace does not reach ops after a wait that never ends.
         """

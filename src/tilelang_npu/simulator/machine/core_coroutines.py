@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
+from tilelang_npu.card_signals import CardWait, wait_for_cards
 from tilelang_npu.target.chip_data import CoreKind
 
 MAX_BLOCKS = 65535
@@ -125,7 +127,7 @@ class Rendezvous:
         return self._arrived.get((*key, flag), {})
 
 
-Coroutine = Generator[tuple[int, int], None, None]
+Coroutine = Generator[tuple[int, int | CardWait], None, None]
 FLAGS = 64
 """Number of flag counters of a core: for the flags that a kernel can name, and for those that ``sync_block`` uses."""
 BARRIER_FLAG = 16
@@ -161,7 +163,11 @@ class Flags:
 
 
 class Running(NamedTuple):
-    """A core with the coroutine that runs its code; the coroutine yields ``(number of the record, flag)`` at each wait."""
+    """A core with the coroutine that runs its code.
+
+    The coroutine yields ``(number of the record, flag)`` at each wait for a flag, and ``(number of the record, wait)`` at each
+    wait for another card.
+    """
 
     core: CoreId
     coroutine: Coroutine
@@ -169,6 +175,9 @@ class Running(NamedTuple):
 
 def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
     """Runs cores until all have finished, or until the remaining cores hang: each waits for a flag that no core sets.
+
+    If no core can go on, and some wait for other cards, the thread waits until another card has brought one of these waits to
+    its end.
 
     Cores that hang then skip up to ``PASSED_WAITS`` waits each, so that the ops after these waits are recorded for the error
     message. The values that these ops compute are meaningless.
@@ -179,14 +188,18 @@ def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
 
     Returns:
         whether all cores finished.
+
+    Raises:
+        TileError: S308, the other cards do not bring a wait to its end.
     """
-    waiting: dict[CoreId, int] = {}
+    waiting: dict[CoreId, int | CardWait] = {}
     left = list(running)
     while left:
         moved = False
         for one in tuple(left):
             wanted = waiting.get(one.core)
-            if wanted is not None and not flags.counts[one.core][wanted]:
+            if wanted is not None and not (
+                    wanted.ready() if isinstance(wanted, CardWait) else flags.counts[one.core][wanted]):
                 continue
             moved = True
             try:
@@ -194,17 +207,20 @@ def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
             except StopIteration:
                 waiting.pop(one.core, None)
                 left.remove(one)
-        if not moved:
+        if not moved and (waits := [wanted for wanted in waiting.values() if isinstance(wanted, CardWait)]):
+            wait_for_cards(waits, partial(_go_on, left, waiting, flags))
+        elif not moved:
             _go_on(left, waiting, flags)
             return False
     return True
 
 
-def _go_on(left: Sequence[Running], waiting: Mapping[CoreId, int], flags: Flags) -> None:
+def _go_on(left: Sequence[Running], waiting: Mapping[CoreId, int | CardWait], flags: Flags) -> None:
     """Continues the cores that hang as if every flag were set, for at most ``PASSED_WAITS`` waits of each core."""
     for one in left:
         wanted = waiting[one.core]
         with suppress(Exception):  # the values are meaningless, and so are errors that follow from them
             for _ in range(PASSED_WAITS):
-                flags.counts[one.core][wanted] += 1
+                if not isinstance(wanted, CardWait):
+                    flags.counts[one.core][wanted] += 1
                 wanted = next(one.coroutine)[1]

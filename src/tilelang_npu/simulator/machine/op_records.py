@@ -83,6 +83,27 @@ class PeerTransfer:
 
 
 @dataclass(frozen=True)
+class PeerSignal:
+    """A store of the scalar unit to a word of another card.
+
+    Attributes:
+        card: the rank of the other card.
+    """
+
+    card: Slot
+
+
+@dataclass(frozen=True)
+class PeerWait:
+    """A wait of the scalar unit for other cards: for a word that they write, or at a barrier."""
+
+
+@dataclass(frozen=True)
+class PutsEnd:
+    """A wait of the scalar unit until the transfers to other cards have ended."""
+
+
+@dataclass(frozen=True)
 class Lanes:
     """A vector instruction over the elements of one of its operands.
 
@@ -270,8 +291,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | Lanes | RegisterWork | Sorting | Fold | Mmad
-        | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | PeerSignal | PeerWait | PutsEnd | Lanes
+        | RegisterWork | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

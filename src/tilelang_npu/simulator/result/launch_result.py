@@ -385,13 +385,18 @@ class Launch:
             pace = pace_of(self.serves, sharing, self.chip, self.linked, lockstep=lockstep)
             timing = simulate_times(order, len(cores), self.chip, pace)
             each = width / per_group / max(timing.cycles, 1.0)
-            found = Sharing(*(max(each * cycles, 1e-9) for cycles in (timing.reading, timing.writing, timing.linked)))
+            # Blocks that wait for each other transfer in phases, in which the links are busier than on average. Other blocks
+            # are timed one by one, so that nothing is known of what the others do meanwhile.
+            linked = (timing.linked / max(timing.link_span, 1.0) if self.recorded.program.global_sync
+                      else each * timing.linked)
+            found = Sharing(*(max(number, 1e-9) for number in (each * timing.reading, each * timing.writing, linked)))
             # unchanged times do not settle while more transfers are in flight than assumed: GM would be too fast
             if abs(timing.cycles - last) <= SETTLED * timing.cycles and all(
                     now <= (1 + SETTLED) * before for now, before in zip(found, sharing, strict=True)):
                 break
             # where the pipes hardly wait for GM, what is in flight grows slowly: go further
-            found = Sharing(*(now * max(1.0, now / before) ** 0.5 for now, before in zip(found, sharing, strict=True)))
+            further = Sharing(*(now * max(1.0, now / before) ** 0.5 for now, before in zip(found, sharing, strict=True)))
+            found = further._replace(linked=found.linked) if self.recorded.program.global_sync else further
             last = timing.cycles
         return Group(runs[0], width, count, sharing, lockstep, timing)
 

@@ -17,7 +17,7 @@ from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.datapath import no_multiplier
 from tilelang_npu.simulator.machine.memory import POISON, POISON_NOW
-from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.machine.op_records import PeerWait, Stream
 from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
 from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
 from tilelang_npu.simulator.run import batched_execution
@@ -463,6 +463,10 @@ class Program:
         if schedule is not None and observer is not None:
             raise TileError(f"numbers can only be observed in program order, not with schedule {schedule!r}", code="T413",
                             help="leave out the schedule, or do not observe numbers")
+        if schedule is not None and any(isinstance(record.work, PeerWait) for function in self.functions
+                                        for record in function.records):
+            raise TileError(f"{self.name} waits for signals of other cards, and runs only in program order, not with schedule "
+                            f"{schedule!r}", code="T413", help="leave out the schedule")
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name},", blocks, "blocks") as step:

@@ -17,7 +17,10 @@ from tilelang_npu.simulator.machine.op_records import (
     Mmad,
     Multiply,
     OpRecord,
+    PeerSignal,
     PeerTransfer,
+    PeerWait,
+    PutsEnd,
     RegisterWork,
     ScalarAccess,
     ScratchUse,
@@ -167,7 +170,12 @@ class CostModel:
         if isinstance(work, ScalarAccess):
             cycles = self.chip.scalar.store if work.store else self.chip.scalar.load
             return Cost(cycles, cycles, prints[0].element)
-        if isinstance(work, ScratchUse):
+        if isinstance(work, PeerSignal):
+            late = self.chip.links.latency * self.chip.clock
+            return Cost(self.chip.scalar.store, self.chip.scalar.store + late)
+        if isinstance(work, PeerWait):  # of the look that ends the wait
+            return Cost(self.chip.scalar.load, self.chip.scalar.load)
+        if isinstance(work, (ScratchUse, PutsEnd)):
             return Cost(0, 0)
         msg = f"{record.name} has no cost"
         raise TypeError(msg)

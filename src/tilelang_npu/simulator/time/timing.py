@@ -67,6 +67,7 @@ class BlockTiming:
         held: the cycles for which waits and barriers held their pipes, by core, number of the op's record, and
             ``PipeStep.place``.
         linked: cycles for which transfers to and from other cards are in flight, summed over cores and pipes.
+        link_span: cycles for which at least one such transfer of any of the cores is in flight.
     """
 
     cycles: float
@@ -79,6 +80,17 @@ class BlockTiming:
     writing: float
     held: dict[tuple[int, int, int], float] = field(default_factory=dict)
     linked: float = 0.0
+    link_span: float = 0.0
+
+
+def _length_of_union(intervals: list[tuple[float, float]]) -> float:
+    """Returns the length of the union of intervals, each given by its begin and end."""
+    total = reached = 0.0
+    for begin, end in sorted(intervals):
+        if end > reached:
+            total += end - max(begin, reached)
+            reached = end
+    return total
 
 
 class PipeClock:
@@ -98,12 +110,13 @@ class PipeClock:
 class CoreClock:
     """The state of one core during the walk: the cycle in which its scalar unit can issue the next step, and its pipes."""
 
-    __slots__ = ("issue", "linked", "number", "pipes", "reading", "writing")
+    __slots__ = ("issue", "linked", "links", "number", "pipes", "reading", "writing")
 
     def __init__(self, number: int, queue: int) -> None:
         self.number = number
         self.issue = 0.0
         self.reading = self.writing = self.linked = 0.0
+        self.links: list[tuple[float, float]] = []  # the begin and end of each transfer to or from another card
         self.pipes = [PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
@@ -173,7 +186,8 @@ class TimedWalk:
             [[(pipe.first, pipe.end) for pipe in clock.pipes] for clock in self.clocks],
             [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.reading for clock in self.clocks),
             sum(clock.writing for clock in self.clocks),
-            dict(self.held), sum(clock.linked for clock in self.clocks))
+            dict(self.held), sum(clock.linked for clock in self.clocks),
+            _length_of_union([link for clock in self.clocks for link in clock.links]))
 
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Times a step that executes work, such as a transfer or an instruction."""
@@ -198,6 +212,7 @@ class TimedWalk:
             if cost.shared:
                 if cost.link is not None:
                     pipe.clock.linked += served
+                    pipe.clock.links.append((start, start + busy))
                 else:
                     served += self.in_flight * (added - served)
                     pipe.clock.reading += served * (1.0 - written)

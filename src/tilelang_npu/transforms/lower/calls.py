@@ -433,6 +433,25 @@ class LowerDump(LoweringPattern):
             write_core(barrier, core, self.lowering.chip)
 
 
+class LowerSignal(LoweringPattern):
+    """Lowers a signal between cards, or a wait for other cards, to a custom op of the scalar unit of the Vector core.
+
+    ::
+
+        tile.signal "shmem_signal_op" 1 (%word, %n, %card)
+        -> hivm.hir.custom "shmem_signal_op" ins(%word, %n, %card) {how = 1, symbol = "shmem_signal_op"}
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.SignalOp, rewriter: PatternRewriter) -> None:
+        lowering = self.lowering
+        values = [self.lowered(op, value) for value in op.values]
+        values = [lowering.scalar(value, lowering.type_of(_I64)) if isinstance(value.type, IndexType) else value
+                  for value in values]
+        insert_for(op, hivm.CustomOp(op.fn.data, values, [], core="VECTOR", pipe="S", symbol=op.fn.data,
+                                     vf_mode=lowering.vector_mode("VECTOR"), attributes={"how": op.how}), rewriter)
+
+
 class LowerScratch(LoweringPattern):
     """Lowers the author's scratch memory of an operation to a custom op that has it as a temporary buffer.
 
@@ -475,6 +494,7 @@ PATTERNS: dict[type[Operation], tuple[type[LoweringPattern], ...]] = {
     tile.PrintfOp: (LowerPrintf,),
     tile.DumpOp: (LowerDump,),
     tile.ScratchOp: (LowerScratch,),
+    tile.SignalOp: (LowerSignal,),
     hivm.DCCIOp: (LowerCacheOperation,),
 }
 """For each class of operations, the patterns that lower it, in the order in which they are tried."""

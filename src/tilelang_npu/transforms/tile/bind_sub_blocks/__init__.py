@@ -288,7 +288,7 @@ def _has_vector_work(launch: tile.LaunchOp) -> bool:
 
 def _find_author_order(launch: tile.LaunchOp) -> Operation | None:
     """Returns an operation by which the author orders or assigns work; None where there is none."""
-    ordered = (tile.OnCoreOp, *tile.DEBUG_OUTPUT_OPS)
+    ordered = (tile.OnCoreOp, tile.SignalOp, *tile.DEBUG_OUTPUT_OPS)
     return next((op for op in walk(launch.body.block) if isinstance(op, ordered) or op.name.startswith("hivm.")), None)
 
 

@@ -1,0 +1,100 @@
+"""Ladders over several cards: one problem of a pod, and a sequence of programs that solve it, from blocking to overlapped.
+
+A ladder is a folder next to this file. Its ``problem.py`` defines the problem (a ``PodLadder``); each ``stepN_NAME.py`` is a
+script with one program. A program is a function that returns the launches of a card, one after the other, each a kernel and the
+names of its tensors; all cards meet at a barrier before each launch.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu import pods
+
+HERE = Path(__file__).resolve().parent
+Case = Mapping[str, int]
+"""The sizes of a problem, with the number of cards as ``ranks``."""
+Launches = Sequence[tuple[Any, Sequence[str]]]
+Program = Callable[..., Launches]
+
+
+@dataclass(frozen=True)
+class PodLadder:
+    """One problem of a pod.
+
+    Attributes:
+        small: the sizes at which values are checked.
+        large: the sizes at which time is modelled.
+        tensors: returns the tensors of a card for a rank and the sizes, by name.
+        shared: the names of the tensors that are on the symmetric heap.
+        expected: returns the result of every card for the sizes, by NumPy.
+        result: returns the result of a card from its tensors after the program, and the sizes.
+    """
+
+    small: Case
+    large: Case
+    tensors: Callable[..., dict[str, NDArray[Any]]]
+    shared: frozenset[str]
+    expected: Callable[..., Sequence[NDArray[Any]]]
+    result: Callable[..., NDArray[Any]]
+
+    def check_values(self, program: Program, *, interleaving: int | None = None) -> None:
+        """Runs a program on a pod of the small sizes, with the sanitizer, and compares the results of all cards with NumPy."""
+        sizes = dict(self.small)
+
+        def body(card: pods.Card) -> NDArray[Any]:
+            own = self.tensors(rank=card.rank, **sizes)
+            for name in sorted(self.shared):
+                made = card.tensor(own[name].shape, own[name].dtype)
+                made[...] = own[name]
+                own[name] = made
+            for kernel, names in program(rank=card.rank, **sizes):
+                card.barrier()
+                kernel(*(own[name] for name in names))
+            card.barrier()
+            return self.result(own, **sizes).copy()
+
+        found = pods.run(body, sizes["ranks"], sanitize=True, interleaving=interleaving)
+        for rank, (got, wanted) in enumerate(zip(found, self.expected(**sizes), strict=True)):
+            np.testing.assert_array_equal(got, wanted, err_msg=f"rank {rank}")
+
+    def times_us(self, program: Program) -> list[float]:
+        """Returns the modelled microseconds of each launch of a card, at the large sizes."""
+        return [float(kernel.estimate().time_us) for kernel, _ in program(rank=0, **self.large)]
+
+    def check(self, program: Program) -> None:
+        """The main function of a step's script: checks values, and prints the modelled times."""
+        self.check_values(program)
+        times = self.times_us(program)
+        print(f"{' + '.join(f'{one:.1f}' for one in times)} = {sum(times):.1f} us on {self.large['ranks']} cards, modelled")
+        print("PASS")
+
+
+def folders() -> list[Path]:
+    """Returns the folders of all ladders."""
+    return sorted(file.parent for file in HERE.glob("*/problem.py"))
+
+
+def load(folder: Path) -> PodLadder:
+    """Returns the ladder of a folder; afterwards the steps of this folder import its module ``problem``, as scripts do."""
+    sys.modules.pop("problem", None)
+    sys.path[:] = [str(folder), *(place for place in sys.path if Path(place).parent != HERE)]
+    import problem
+
+    found = problem.LADDER
+    assert isinstance(found, PodLadder)
+    return found
+
+
+def programs(folder: Path) -> dict[str, Program]:
+    """Returns the program of each step of a folder, by the name of its file, in order."""
+    load(folder)
+    return {file.stem: runpy.run_path(str(file), run_name=file.stem)[folder.name] for file in sorted(folder.glob("step*.py"))}
