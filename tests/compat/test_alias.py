@@ -53,6 +53,14 @@ def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
      "import tilelang; tilelang.tvm.tir; tilelang.autotune; tilelang.lower; tilelang.engine", "import tilelang.engine",
      "import tilelang.ascend.language as T; T.vmi.vload", "from tilelang.ascend import language as T",
      "from tilelang.ascend.language import vmi; vmi.vadd",
+     "from tilelang.jit import JITKernel, compile, jit; from tilelang.jit.kernel import JITKernel as K; assert JITKernel is K"
+     " and jit.JITKernel is K and compile is jit.compile",
+     "import tilelang, tilelang.jit; from tilelang import jit; assert tilelang.jit is jit and callable(jit.compile)",
+     "from tilelang.autotuner.capture import set_autotune_inputs; from tilelang.autotuner.param import AutotuneResult",
+     "from tilelang.autotuner.tuner import AutoTuner, autotune", "from tilelang.transform.pass_config import PassConfigKey",
+     "from tilelang.transform.simplify import apply_simplify; assert apply_simplify(3) == 3",
+     "from tilelang import env; env.env.is_cache_enabled()",
+     "from tilelang.env import env, is_cache_enabled, TILELANG_CACHE_DIR",
      "import tilelang as tl; tl.cache.clear_cache(); tl.jit; tl.cdiv(3, 2)"],
 )
 def test_imports_that_scripts_use(statement: str) -> None:
@@ -71,6 +79,21 @@ def test_a_package_that_is_a_function_here_says_what_is_missing_below_it() -> No
     with pytest.raises(ModuleNotFoundError, match=r"tilelang\.jit\.adapter\.libgen.*generates no AscendC or PTO text"):
         patch("tilelang.jit.adapter.libgen.LibraryGenerator.compile_lib").start()
     assert callable(importlib.import_module("tilelang").jit)
+    with pytest.raises(ModuleNotFoundError, match=r"tilelang\.jit\.adapter'.*generates no AscendC or PTO text"):
+        importlib.import_module("tilelang.jit.adapter")
+
+
+def test_the_environment_is_that_of_the_cache() -> None:
+    compat.install()
+    env = importlib.import_module("tilelang.env")
+    env.env.disable_cache()
+    assert not tilelang_npu.is_cache_enabled()
+    env.enable_cache()  # the variable of the test run may still switch the cache off
+    assert env.env.is_cache_enabled() == env.is_cache_enabled() == tilelang_npu.is_cache_enabled()
+    assert env.TILELANG_CACHE_DIR == str(tilelang_npu.cache.get_cache_dir()) == env.env.TILELANG_CACHE_DIR
+    for holder in (env, env.env):
+        with pytest.raises(AttributeError, match="no CUDA_HOME"):
+            _ = holder.CUDA_HOME
 
 
 def test_uninstalling_takes_the_name_back() -> None:

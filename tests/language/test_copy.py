@@ -209,6 +209,37 @@ def test_rows_of_a_flat_tensor(dtype: str, rng: np.random.Generator) -> None:
             np.testing.assert_array_equal(found[1], stored, err_msg=f"{apart} from {first} on")
 
 
+@pytest.mark.parametrize("shape", [(8, 4, 32), (1024,)])
+def test_two_rows_in_ascending_order(shape: tuple[int, ...], rng: np.random.Generator) -> None:
+    """``jump`` is the signed distance of the second row, in elements of the tensor as one axis."""
+    @T.prim_func
+    def main(A: T.Tensor(shape, "float16"), P: T.Tensor((2,), "int64"), B: T.Tensor((4, 48), "float16"),
+             C: T.Tensor((2, 32), "float16")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x, y = T.alloc_ub((4, 48), "float16"), T.alloc_ub((2, 32), "float16")
+            first, jump = P[0], P[1]
+            T.fill(x, 0)
+            if len(shape) == 1:
+                T.copy(A[first], x[1:3, 16:48], jump=jump)
+                T.copy(A[first], y[0, 0], size=[2, 32], jump=32)
+            else:
+                T.copy(A[first // 128, first % 128 // 32, first % 32], x[1:3, 16:48], jump=jump)
+                T.copy(A[first // 128, first % 128 // 32, first % 32], y[0, 0], size=[2, 32], jump=32)
+            T.copy(x, B)
+            T.copy(y, C)
+
+    kernel = tilelang.compile(main, out_idx=[2, 3], target="npuir")
+    given = rng.integers(-99, 99, 1024).astype(np.float16)
+    for first, jump in ((96, 160), (256, -160), (256, 0), (256, -1), (101, 32)):
+        wanted = np.zeros((4, 48), np.float16)
+        for row, start in enumerate(sorted((first, first + jump))):
+            wanted[1 + row, 16:] = given[start:start + 32]
+        for run in (kernel, kernel.interpret):
+            b, c = run(given.reshape(shape), np.array([first, jump]))
+            np.testing.assert_array_equal(b, wanted, err_msg=f"{first}, {jump}")
+            np.testing.assert_array_equal(c, given[first:first + 64].reshape(2, 32))
+
+
 @pytest.mark.parametrize(("statement", "code", "message"), [
     ("T.copy(A[0, 0], a, stride=256)", "T231", "neither operand is a flat global tensor"),
     ("T.copy(a, b, stride=128)", "T231", "neither operand is a flat global tensor"),
@@ -216,6 +247,11 @@ def test_rows_of_a_flat_tensor(dtype: str, rng: np.random.Generator) -> None:
     ("T.copy(V[0], line, stride=128)", "T131", r"line \[128\] float32 is not a matrix"),
     ("T.copy(V[0], a, stride=0)", "T145", "stride is 0"),
     ("T.copy(A[0, 0], a, tmp=3)", "T110", "tmp must be a buffer"),
+    ("T.copy(A[0, 0], a, jump=8)", "T131", "has not two rows"),
+    ("T.copy(a, b, jump=8)", "T231", "is no element of a global tensor"),
+    ("T.copy(A[0, 0], a[0:2, 0:8], jump=True)", "T145", "jump is True"),
+    ("T.copy(A[0, 0], a[0:2, 0:8], jump=8, pad_value=1)", "T145", "jump is given with"),
+    ("T.copy(A[0, 0], a[0, 0], jump=8)", "T131", "neither operand has a shape"),
 ])
 def test_wrong_strides(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
     with refused(code, at=statement, message=message):

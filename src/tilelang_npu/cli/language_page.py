@@ -39,7 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
     "loops": ("launch", "threads"),
     "buffers": ("allocate",),
-    "moving": ("movement", "cube_moves", "patches"),
+    "moving": ("movement", "cube_moves", "patches", "atomic_mode"),
     "products": ("matrix", "dequantise"),
     "elementwise": ("vector",),
     "reductions": ("reduction", "reducers"),

@@ -28,6 +28,7 @@ _MOVED: Mapping[str, str] = {
     "tilelang.ascend.language.vmi": "tilelang_npu.language.vmi",
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
     "tilelang.carver.arch.driver": "tilelang_npu.compat.carver.driver",
+    "tilelang.env": "tilelang_npu.compat.env",
     "tilelang.contrib.nvcc": "tilelang_npu.compat.nvcc",
     "tvm": "tilelang_npu.compat.tvm",
 }
@@ -35,10 +36,15 @@ _MOVED: Mapping[str, str] = {
 _CARVER = "tilelang_npu.compat.carver"
 _GPU = "tilelang_npu.compat.gpu_host"
 _PROFILER = "tilelang_npu.runtime.reports.profiler"
+_TUNING = "tilelang_npu.runtime.tuning.autotune"
+_KERNEL = "tilelang_npu.runtime.jit.jit_kernel"
 _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.carver.anneal": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
     "tilelang.carver.anneal.policy": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
-    "tilelang.autotuner.tuner": {"AutoTuner": "tilelang_npu.runtime.tuning.autotune"},
+    "tilelang.autotuner.tuner": {"AutoTuner": _TUNING, "autotune": _TUNING},
+    "tilelang.autotuner.capture": {"set_autotune_inputs": _TUNING},
+    "tilelang.autotuner.param": {"AutotuneResult": _TUNING},
+    "tilelang.jit.kernel": {"JITKernel": _KERNEL},
     "tilelang.carver.arch": {"Ascend": f"{_CARVER}.arch", "AscendArch": f"{_CARVER}.arch", "CDNA": f"{_CARVER}.arch",
                              "CUDA": f"{_CARVER}.arch"},
     "tilelang.carver.roller": {"NoRasterization": f"{_CARVER}.templates"},
@@ -57,6 +63,8 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.language.fp8": {"determine_fp8_type": "tilelang_npu.compat.torch_types",
                               "determine_torch_fp8_type": "tilelang_npu.compat.torch_types"},
     "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.settings.pass_config_keys", "simplify_prim_func": _GPU},
+    "tilelang.transform.pass_config": {"PassConfigKey": "tilelang_npu.runtime.settings.pass_config_keys"},
+    "tilelang.transform.simplify": {"apply_simplify": _GPU, "simplify_prim_func": _GPU},
     "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.reports.profiler", "NPUUtils": f"{_CARVER}.arch",
                        "map_torch_type": "tilelang_npu.compat.torch_types"},
     "tilelang.utils.npu_arch": {"AscendArch": f"{_CARVER}.arch"},
@@ -79,6 +87,9 @@ _REFERENCES = dict.fromkeys(("flash_attn", "flash_attn_interface"), "tilelang_np
 
 _CARDS = {"shmem": "tilelang_npu.compat.shmem"}
 """The vendor's packages for several cards, and the modules that replace them. An installed one needs real cards."""
+
+
+_NO_LIBRARY = f"{_PACKAGE} generates no AscendC or PTO text, and no library"
 
 
 def _target(name: str) -> str:
@@ -107,6 +118,19 @@ class _Gather(Loader):
     def exec_module(self, module: ModuleType) -> None:
         for name, home in _GATHERED[module.__name__].items():
             setattr(module, name, getattr(import_module(home), name))
+
+
+class _JitLoader(Loader):
+    """Makes ``tilelang.jit``, a package in TileLang and a function here, importable: the function has the package's names."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: the import system makes a module, which the function then replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        here = import_module(_PACKAGE)
+        vars(here.jit).update({name: getattr(here, name) for name in ("JITKernel", "compile", "jit")}, __path__=[],
+                              __spec__=module.__spec__, adapter=_Absent(f"{_ALIAS}.jit.adapter", _NO_LIBRARY))
+        sys.modules[module.__name__] = here.jit
 
 
 class _TvmPart(Loader):
@@ -163,10 +187,10 @@ class _AliasFinder(MetaPathFinder):
         if exists:
             loader = _PackageAliasLoader if _is_package(fullname) else AliasLoader
             return ModuleSpec(fullname, loader(_target(fullname)))
-        if fullname == f"{_ALIAS}.jit":  # a package there, a function here: an import below it raises a clear error
-            vars(import_module(_PACKAGE).jit)["adapter"] = _Absent(
-                "tilelang.jit.adapter", f"{_PACKAGE} generates no AscendC or PTO text, and no library")
-        msg = f"no module named {fullname!r}: {_PACKAGE} does not have this part of TileLang"
+        if fullname == f"{_ALIAS}.jit":
+            return ModuleSpec(fullname, _JitLoader(), is_package=True)
+        why = _NO_LIBRARY if fullname.startswith(f"{_ALIAS}.jit.") else f"{_PACKAGE} does not have this part of TileLang"
+        msg = f"no module named {fullname!r}: {why}"
         raise ModuleNotFoundError(msg, name=fullname)
 
 
@@ -193,8 +217,9 @@ def is_own_module(name: str) -> bool:
 
 
 def gathers(name: str) -> bool:
-    """Whether the alias is installed and ``tilelang.<name>`` is a module that only collects names from other modules."""
-    return _FINDER in sys.meta_path and f"{_ALIAS}.{name}" in _GATHERED
+    """Whether the alias is installed and ``tilelang.<name>`` is a module that only it finds: one that collects names from other
+    modules, or has another name here."""
+    return _FINDER in sys.meta_path and (f"{_ALIAS}.{name}" in _GATHERED or f"{_ALIAS}.{name}" in _MOVED)
 
 
 def _forget() -> None:

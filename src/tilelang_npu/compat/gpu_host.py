@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 
 __all__ = [
-    "check_cuda_availability", "check_hip_availability", "determine_target", "get_current_device",
+    "apply_simplify", "check_cuda_availability", "check_hip_availability", "determine_target", "get_current_device",
     "register_cuda_postproc_callback", "simplify_prim_func", "suppress_stdout_stderr",
 ]
 
@@ -59,6 +59,11 @@ def get_current_device() -> torch.device:
 def register_cuda_postproc_callback(function: Callable[..., object] | None = None, override: bool = True) -> object:
     """Returns the function unchanged, as a decorator: there is no CUDA code that it could change."""
     return (lambda decorated: decorated) if function is None or isinstance(function, bool) else function
+
+
+def apply_simplify(program: F, inline_let: bool = False) -> F:
+    """Returns a kernel unchanged: the compiler simplifies every kernel. ``inline_let`` has no effect."""
+    return program
 
 
 def simplify_prim_func(function: F) -> F:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language.elements import element_type
 from tilelang_npu.language.functions import PrimFunc, Unresolved
@@ -38,6 +40,15 @@ class Parameter:
     shape: tuple[Dimension, ...] | None
     location: Location
     strides: tuple[Dimension, ...] | None = None
+
+    @property
+    def array_dtype(self) -> np.dtype[np.generic]:
+        """The NumPy dtype of the array of a tensor: the element type; int8 for int4, since a byte holds two elements."""
+        return np.dtype(np.int8) if self.dtype == "int4" else self.dtype.numpy
+
+    def array_shape(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Returns the shape of the array of a tensor of these sizes, which has half as many bytes as elements of int4."""
+        return (*sizes[:-1], sizes[-1] // 2) if self.dtype == "int4" else tuple(sizes)
 
 
 def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int]) -> tuple[Parameter, ...]:

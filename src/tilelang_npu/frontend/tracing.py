@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, get_args
 
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -27,7 +27,7 @@ from tilelang_npu.traced import source
 from tilelang_npu.traced.active_trace import enter, leave
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.ir_types import buffer_type, scalar_type
+from tilelang_npu.traced.ir_types import buffer_type, packed_size, scalar_type
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.locations import location_attribute, span
 from tilelang_npu.traced.scalars import Expr
@@ -170,6 +170,10 @@ def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Ma
             raise TileError(f"kernel {function.function.__name__!r} has no `with T.Kernel(...)`", code="T150",
                             location=location,
                             help="put the body below `with T.Kernel(blocks, is_npu=True) as (cid, vid):`")
+        mode = builder.atomic
+        if mode is not None and any(isinstance(block.parent_op(), scf.ForOp | scf.WhileOp) for block in mode.path):
+            raise TileError("the atomic mode is still set at the end of the loop", code="T190", location=mode.location,
+                            help="call T.set_atomic_none() in the same loop: the next iteration would begin in this mode")
         builder.location = location
         builder.sweep()
         kernels.forget_unused_sub_blocks(builder)
@@ -276,8 +280,15 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     """Gives the tensor of a flat argument the shape that its symbolic dimensions determine."""
     assert parameter.shape is not None
     builder.location = parameter.location
+    if parameter.dtype == "int4" and parameter.strides is not None:
+        raise TileError(f"{parameter.name} is a tensor of int4 with gaps", code="T190", location=parameter.location,
+                        help="declare it as T.Tensor")
+    shape = parameter.shape
+    if parameter.dtype == "int4":  # packed in pairs
+        last = shape[-1]
+        shape = (*shape[:-1], packed_size(last) if isinstance(last, int) else last // 2)
     sizes, strides = ([size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parts]
-                      for parts in (parameter.shape, parameter.strides or ()))
+                      for parts in (shape, parameter.strides or ()))
     made = builder.discardable(tile.StridedTensorOp(flat, sizes, strides) if strides else tile.TensorOp(flat, sizes)).results[0]
     made.name_hint = escape_name(parameter.name)
     return made

@@ -149,11 +149,14 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
 def copy(src: object, dst: object, *options: object, coalesced_width: object = None, size: object = None,
          pad_value: object = None,
          enable_relu: bool = False, transpose: bool = False, disable_tma: object = None, unit_flag: object = None,
-         real_k: object = None, real_n: object = None, stride: object = None) -> None:
+         real_k: object = None, real_n: object = None, stride: object = None, jump: object = None) -> None:
     """Copies a tile (``T.copy``) and converts its elements to the type of the destination, rounding to nearest even.
 
     ``unit_flag`` has no effect, since the interpreter executes one statement after the other.
     """
+    if jump is not None:
+        _copy_two_rows(operand(src), operand(dst), size, integer(jump))
+        return
     if stride is not None:
         _copy_rows_apart(operand(src), operand(dst), integer(stride), pad_value)
         return
@@ -170,6 +173,23 @@ def copy(src: object, dst: object, *options: object, coalesced_width: object = N
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
         b = b.buffer  # the load fills the whole matrix: the rest becomes padding
     move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
+
+
+def _copy_two_rows(source: TileRef | HostElement, target: TileRef | HostElement, size: object, jump: int) -> None:
+    """Loads the two rows that begin at an element of a tensor and ``jump`` elements from it, the first in the tensor first."""
+    tile = memory_of(target)
+    if size is not None:
+        tile = tile.right_aligned(sizes_of(size))
+    tile = tile.squeezed()
+    tensor = source.buffer
+    begin = int(np.ravel_multi_index(source.start() if isinstance(source, HostElement) else source.offsets, tensor.array.shape))
+    flat = tensor.seen(tensor.array.reshape(-1), tensor.element)
+    for row, start in enumerate(sorted((begin, begin + jump))):
+        offsets, sizes = list(tile.offsets), list(tile.sizes)
+        offsets[tile.kept[0]] += row
+        sizes[tile.kept[0]] = 1
+        line = HostSlice(tile.buffer, offsets, sizes, tile.kept[1:])
+        move(HostSlice(flat, (start,), line.extents, (0,)), line)
 
 
 def _copy_rows_apart(source: TileRef | HostElement, target: TileRef | HostElement, stride: int, pad: object) -> None:
@@ -222,7 +242,8 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     values = _converted(values, b, relu, transpose)
     place, sizes = b.inside() if b.space == "gm" else (b.view(), b.extents)
     if 0 not in sizes:
-        place[...] = values[tuple(slice(0, size) for size in sizes)]
+        values = values[tuple(slice(0, size) for size in sizes)]
+        place[...] = values if core.atomic is None or b.space != "gm" else core.atomic(place, values).astype(place.dtype)
 
 
 def _converted(values: Array, b: TileRef, relu: bool, transpose: bool) -> Array:
@@ -367,7 +388,7 @@ def product(a: object, b: object, c: object, init: object, transpose_a: bool, tr
         raise fail(f"the shapes of A {x.shape}, B {y.shape} and C {target.shape} do not fit a matrix product",
                    "A must be M x K, B must be K x N and C must be M x N", "T120")
     random = RANDOM.get()
-    if x.dtype.kind in "iu":  # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
+    if left.kind.is_integer:  # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
         made = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64).astype(np.int32)
     elif random is None:
         made = (x.astype(np.float32) @ y.astype(np.float32)).astype(result.kind.numpy)
@@ -495,6 +516,16 @@ def atomic_add(dst: object, src: object, size: object = None, *, memory_order: s
         tile, sizes = b.inside()
         if 0 not in sizes:
             tile[...] = (tile + cast_elements(a.view(), b.kind)[tuple(slice(0, part) for part in sizes)]).astype(tile.dtype)
+
+
+@tiles("set_atomic")
+def set_atomic(kind: str, dtype: object = "float32") -> None:
+    """Sets how copies of the core combine with the elements of a global tensor (``T.set_atomic``)."""
+    current().atomic = {"add": np.add, "max": np.maximum, "min": np.minimum, "none": None}[kind]
+
+
+tiles("set_atomic_add")(lambda dtype="float32": set_atomic("add", dtype))
+tiles("set_atomic_none")(lambda dtype="float32": set_atomic("none", dtype))
 
 
 # --- reducers ------------------------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.source_dialects import TracedDialect
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tilelang_npu.diagnostic_codes import Code
 
 KERNEL_CODE: set[CodeType] = set()
@@ -79,6 +81,7 @@ class Core:
         loops: the enclosing loops, innermost last.
         allocated: the number of buffers that each allocating statement has allocated in this block.
         scale: the factor of the last ``T.set_deq_scale``; None if there was none.
+        atomic: combines an element of a global tensor with a copied one, after ``T.set_atomic``; None if copies replace it.
         in_vector_function: whether the body of a ``T.SimdVF`` or ``T.SimtVF`` is being executed.
     """
 
@@ -96,6 +99,7 @@ class Core:
         self.loops: list[RunningLoop] = []
         self.allocated: dict[object, int] = {}
         self.scale: float | None = None
+        self.atomic: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
         self.in_vector_function = False
 
     @property

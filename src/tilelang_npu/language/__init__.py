@@ -69,6 +69,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "npuir_store_nz2nd")},
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
     "set_deq_scale": ("dequantise", "set_deq_scale"),
+    **{name: ("atomic_mode", name) for name in ("set_atomic", "set_atomic_add", "set_atomic_none")},
     "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
     "npu_gemm": ("matrix", "mma"), "use_swizzle": ("swizzle", "use_swizzle"),
     **{name: ("sync", name) for name in (

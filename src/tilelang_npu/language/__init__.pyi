@@ -18,6 +18,9 @@ from tilelang_npu.language.allocate import alloc_var as alloc_var
 from tilelang_npu.language.allocate import annotate_address as annotate_address
 from tilelang_npu.language.allocate import annotate_layout as annotate_layout
 from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
+from tilelang_npu.language.atomic_mode import set_atomic as set_atomic
+from tilelang_npu.language.atomic_mode import set_atomic_add as set_atomic_add
+from tilelang_npu.language.atomic_mode import set_atomic_none as set_atomic_none
 from tilelang_npu.language.cube_moves import copy_pa as copy_pa
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
@@ -3030,7 +3033,8 @@ class _Tile:
     def cast(dst: Tile, src: Tile, mode: str = 'CAST_NONE', count: object = None) -> None:
         """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-        Both buffers must have the same shape; their element types can be any two types.
+        Both buffers must have the same shape; their element types can be any two types, but int4 is only converted to and from
+        float16. Conversions to int4 saturate to -8 and 7; two elements are in each byte.
 
         Example: ``T.tile.cast(out, a, "CAST_RINT")``
 
@@ -3911,18 +3915,19 @@ __all__ = [
     "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
     "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
     "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
-    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
-    "shmem_barrier", "shmem_barrier_all", "shmem_fence", "shmem_get_nbi", "shmem_mte_quiet", "shmem_put_nbi",
-    "shmem_quiet", "shmem_signal_op", "shmem_signal_wait_until", "shmem_ub_atomic_add_nbi", "shmem_ub_get_nbi",
-    "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
-    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads",
-    "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16",
-    "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add",
-    "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or",
-    "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum",
-    "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor",
-    "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
-    "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec",
-    "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort", "vsort32", "vsqrt",
-    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "select", "serial", "set_atomic", "set_atomic_add", "set_atomic_none", "set_cross_flag", "set_deq_scale",
+    "set_flag", "set_max_nreg", "shift_left", "shift_right", "shmem_barrier", "shmem_barrier_all", "shmem_fence",
+    "shmem_get_nbi", "shmem_mte_quiet", "shmem_put_nbi", "shmem_quiet", "shmem_signal_op", "shmem_signal_wait_until",
+    "shmem_ub_atomic_add_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh",
+    "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
+    "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose",
+    "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs",
+    "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
+    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
+    "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2",
+    "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf",
+    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
+    "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid",
+    "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag",
+    "warpgroup_fence_operand",
 ]

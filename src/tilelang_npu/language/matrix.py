@@ -19,12 +19,14 @@ from tilelang_npu.traced.conversions import Extent, convert, extent
 from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.symbols import Number, Sym
 
-ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
+ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32", "int4": "int32",
                 "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 """The element type of C for each element type of A and B. The Cube core accumulates in no narrower type.
 
 Every chip is listed here: one without float8 refuses the load of the operands (T110).
 """
+_INT4_BLOCK = 64
+"""Elements of int4 in the 32 bytes of a row of a fractal; the Cube core reads whole rows of fractals along k."""
 
 _TRUTH = (bool, int, np.bool_)
 
@@ -44,7 +46,9 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
     The Cube core computes the product. ``A`` (m, k) and ``B`` (k, n) must be in L1, and ``C`` (m, n) in L0C: allocate them with
     ``T.alloc_shared`` and ``T.alloc_fragment``, or ``T.alloc_L1`` and ``T.alloc_L0C``. Leading axes of size 1 are ignored.
     ``C`` is written, and is also read unless ``initC`` is true. ``A`` and ``B`` must have the same element type: float16,
-    bfloat16, float32 or, on A5, float8, with ``C`` in float32; or int8, with ``C`` in int32.
+    bfloat16, float32 or, on A5, float8, with ``C`` in float32; or int8 or int4, with ``C`` in int32. A tensor or tile of int4
+    has two elements in each byte, the one with the even index in the lower four bits: its last axis must have an even size, a
+    call passes an array of int8 with half as many columns (or a tensor of ``torch.int4``), and k must be a multiple of 64.
 
     Example: ``T.gemm(a, b, c, initC=(k == 0))``
 
@@ -273,6 +277,11 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
     left, right, result = matrices["A"], matrices["B"], matrices["C"]
     _check_shapes(what, left, right, result, transpose_a, transpose_b)
     _check_types(what, left, right, result)
+    depth = left.extents[0 if transpose_a else 1]
+    if left.dtype == "int4" and isinstance(depth, int) and depth % _INT4_BLOCK:
+        raise TileError(f"{what}: k is {depth}, and a product of int4 needs a multiple of {_INT4_BLOCK}", code="T120",
+                        notes=[f"{role} is {memory.describe()}" for role, memory in (("A", left), ("B", right))],
+                        help="pad A and B with zeros along k")
     for role in ("A", "B"):
         if overlap(result, matrices[role]) in ("same", "partial"):
             raise TileError(f"{what}: C {result.describe()} shares elements with {role}", code="T112",
@@ -283,12 +292,13 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
                         help="init must be True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
-                                transpose_a=transpose_a, transpose_b=transpose_b, unit_flag=unit_flag,
+                                transpose_a=transpose_a, transpose_b=transpose_b, int4=left.dtype == "int4",
+                                unit_flag=unit_flag,
                                 passes=None if passes is None else arithmetic.truth(builder, passes).ssa(builder)), what)
 
 
 def _matrix(what: str, role: str, value: object) -> Addressable:
-    memory = as_memory(what, role, value)
+    memory = as_memory(what, role, value, packed=True)
     kept = list(memory.kept)
     while len(kept) > 2 and isinstance(memory.sizes[kept[0]], int) and memory.sizes[kept[0]] == 1:
         kept.pop(0)

@@ -34,7 +34,7 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.unit_flag_argument import unit_flag_mode
 from tilelang_npu.ops import DType
-from tilelang_npu.traced import ir_types
+from tilelang_npu.traced import arithmetic, ir_types
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
@@ -46,7 +46,7 @@ WHAT = "T.copy"
 def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None, size: Sizes | None = None,
          pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None,
          tmp: Tile | None = None, unit_flag: int | None = None, real_k: Number | None = None, real_n: Number | None = None,
-         stride: Number | None = None) -> None:
+         stride: Number | None = None, jump: Number | None = None) -> None:
     """Copy the tile ``src`` to ``dst``, and convert its elements to the element type of ``dst``.
 
     An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
@@ -82,13 +82,16 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         real_n: for a load from L1 to L0B: how many columns are loaded, for ``T.mma(n_actual=real_n)``.
         stride: the distance between rows of a tile in a flat global tensor, in elements. The tensor must have one axis, and the
             tile at least two; the operand then gives the first element. The number need not be constant.
+        jump: for a load of a tile of two rows: the distance in the tensor, in elements, from the element ``src`` to the first
+            element of the other row. It may be negative and need not be constant. The row that is first in the tensor becomes
+            the first row of the tile. Row ends of the tensor do not matter.
 
     Raises:
         TileError: T131, the shapes differ, or neither operand has a shape; T112, the operands share
             elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` is given and the source
             is on chip, or ``enable_relu`` or ``transpose`` is given and both operands are in GM, or ``unit_flag``, ``real_k``,
-            ``real_n`` or ``stride`` is given for a copy between other memories; T145, an argument has no such value; S307,
-            while the kernel runs, a pipe waits for blocks of L0C that the other pipe does not pass on.
+            ``real_n``, ``stride`` or ``jump`` is given for a copy between other memories; T145, an argument has no such value;
+            S307, while the kernel runs, a pipe waits for blocks of L0C that the other pipe does not pass on.
     """
     builder = Builder.running(WHAT)
     builder.require_kernel(WHAT)
@@ -113,6 +116,12 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     flag = unit_flag_mode(WHAT, unit_flag)
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
     use_scratch(WHAT, tmp, src, dst, flat=False)
+    if jump is not None:
+        if width is not None or stride is not None or relu or transposed or pad_value is not None or flag is not None:
+            raise TileError(f"{WHAT}: jump is given with coalesced_width, stride, enable_relu, transpose, pad_value or "
+                            "unit_flag", code="T145", help="give jump and size alone")
+        _load_two_rows(builder, source, target, region, jump)
+        return
     if stride is not None:
         source, target = _with_rows_apart(builder, source, target, stride)
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
@@ -136,6 +145,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if pad_value is not None and a.buffer.space != "gm":
         raise TileError(f"{WHAT}: pad_value is for elements past the end of a global tensor, and {a.describe()} is on the chip",
                         code="T231", help="remove pad_value, or fill the destination first")
+    if "int4" in (a.dtype, b.dtype):
+        _require_plain_int4(a, b, transposed or relu or pad_value is not None)
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
         scaled(builder, WHAT, a, b, "rint")
@@ -145,6 +156,24 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
     builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
                     by_point=builder.dialect == "npuir")
+
+
+def _require_plain_int4(a: Addressable, b: Addressable, changes: bool) -> None:
+    """Checks that a copy of int4 elements, two of which are in a byte, changes nothing of them.
+
+    Args:
+        a, b: source and destination.
+        changes: whether the copy transposes, pads or has a ReLU.
+
+    Raises:
+        TileError: T110, the other side has another element type; T190, the copy changes elements.
+    """
+    if a.dtype != b.dtype:
+        raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()}: a copy does not convert int4",
+                        code="T110", help="copy to a buffer of the same type, and convert it with T.tile.cast")
+    if changes:
+        raise TileError(f"{WHAT}: a copy of int4 with transpose, enable_relu or pad_value", code="T190",
+                        help="convert the tile to float16 with T.tile.cast first")
 
 
 def _part_for_product(builder: Builder, a: Addressable, b: Addressable, k: object, n: object, *, transpose: bool,
@@ -215,6 +244,43 @@ def _with_rows_apart(builder: Builder, source: Addressable | Element, target: Ad
     seen.has_gaps = True
     part = Region(seen, (0, first), matrix.extents, (0, 1))
     return (part, matrix) if flat is source else (matrix, part)
+
+
+def _load_two_rows(builder: Builder, source: Addressable | Element, target: Addressable | Element, size: object, jump: object,
+                   ) -> None:
+    """Emits the loads of a tile of two rows, which are ``jump`` elements apart in a global tensor, in ascending order.
+
+    Raises:
+        TileError: T231, the source is no element of a tensor in GM, or the destination is there too; T131, the tile has not
+            two rows; T145, ``jump`` is no integer.
+    """
+    if not isinstance(source, Element) or source.buffer.space != "gm" or target.buffer.space == "gm":
+        raise TileError(f"{WHAT}: jump is given, and the source {source.describe()} is no element of a global tensor",
+                        code="T231", help="write T.copy(A[row, 0], tile, jump=distance), with a tile on chip")
+    if isinstance(target, Element) and size is None:
+        raise TileError(f"{WHAT}: jump is given, and neither operand has a shape", code="T131", help="pass size=[2, columns]")
+    tile_on_chip = _sized(WHAT, target, sizes_argument(builder, WHAT, size)) if size is not None else target
+    assert isinstance(tile_on_chip, Addressable)
+    rows = with_axes(tile_on_chip, [axis for axis in tile_on_chip.kept if axis == tile_on_chip.kept[-1]
+                                    or not same_extent(tile_on_chip.sizes[axis], 1)])
+    if rows.ndim != 2 or not same_extent(rows.extents[0], 2):
+        raise TileError(f"{WHAT}: jump is given, and {tile_on_chip.describe()} has not two rows", code="T131",
+                        help="pass a tile of two rows, or use one copy for each row")
+    if isinstance(jump, (bool, float)):
+        raise TileError(f"{WHAT}: jump is {jump!r}", code="T145", help="jump is a number of elements, an integer")
+    check_inside(WHAT, rows)
+    tensor, distance = source.buffer, extent(builder, jump)
+    first: Extent = 0
+    for index, dimension in zip(source.indices, tensor.sizes, strict=True):
+        first = extent(builder, first * dimension + index)
+    flat = tensor if tensor.ndim == 1 else _reshaped(builder, WHAT, tensor, [math.prod(tensor.dimensions)], tensor.name)
+    for row, name, fold in ((0, "min", min), (1, "max", max)):
+        apart = fold(distance, 0) if isinstance(distance, int) else arithmetic.binary(builder, name, distance, 0)
+        offsets, sizes = list(rows.offsets), list(rows.sizes)
+        offsets[rows.kept[0]], sizes[rows.kept[0]] = extent(builder, offsets[rows.kept[0]] + row), 1
+        line = Region(rows.buffer, offsets, sizes, rows.kept[1:])
+        part = Region(flat, (extent(builder, first + apart),), line.extents, (0,))
+        builder.tile_op(tile.CopyOp(part.ssa(builder), line.ssa(builder)), WHAT)
 
 
 def _with_extents(memory: Addressable, wanted: Sequence[Extent]) -> Addressable:

@@ -34,13 +34,22 @@ def place_of(value: object) -> Element | None:
     return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
-def as_memory(what: str, role: str, value: object) -> Addressable:
+def as_memory(what: str, role: str, value: object, *, packed: bool = False) -> Addressable:
     """Returns an operand as a buffer or a slice; an element ``buf[i]`` becomes a slice of one element.
 
+    Args:
+        what: the name of the call, for messages.
+        role: the operand, for messages.
+        value: the argument of the call.
+        packed: whether the call takes elements of int4, two of which are in a byte.
+
     Raises:
-        TileError: T110, the value is none of these.
+        TileError: T110, the value is none of these, or has elements of int4, which the call does not take.
     """
     if isinstance(value, Addressable):
+        if value.dtype == "int4" and not packed:
+            raise TileError(f"{what}: {role} {value.describe()} has elements of int4", code="T110",
+                            help="only copies, T.gemm and conversions to and from float16 take int4: convert it first")
         return value
     place = place_of(value)
     if place is None:

@@ -19,6 +19,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language import movement
+from tilelang_npu.language.atomic_mode import require_addable
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat_memory import elements_from, flattened
 from tilelang_npu.language.operands import (
@@ -48,7 +49,6 @@ from tilelang_npu.traced.symbols import Number
 
 _BODIES: dict[str, Callable[..., None]] = {}
 """The implementation of each function, by its name without the prefixes ``v`` and ``npuir_``."""
-_ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
 
 
 def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -100,8 +100,9 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
     """
     entry = ops.operation(name)
     assert isinstance(entry, Structured)
-    outs = [as_memory(what, "the destination", value) for value in outputs]
-    ins = [value if isinstance(value, SSAValue) else as_memory(what, "an input", value) for value in inputs]
+    packed = name in ("pack_int4", "unpack_int4")
+    outs = [as_memory(what, "the destination", value, packed=packed) for value in outputs]
+    ins = [value if isinstance(value, SSAValue) else as_memory(what, "an input", value, packed=packed) for value in inputs]
     buffers = [value for value in ins if isinstance(value, Addressable)]
     notes = [f"the destination is {value.describe()}" for value in outs] + [
         f"input {place} is {value.describe()}" for place, value in enumerate(buffers)]
@@ -859,7 +860,7 @@ def _atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order
     builder = Builder.running(what)
     place = place_of(dst)
     if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Addressable):
-        _check_addable(what, place.buffer.element)
+        require_addable(what, place.buffer.element)
         if builder.repeats > 1 and not builder.in_parallel:
             raise TileError(f"{what}: {builder.repeats} threads of a GPU would each add to {place.describe()}", code="T190",
                             help="let one thread add, under `if T.get_thread_binding() == 0:`, or add a multiple of the value")
@@ -872,14 +873,9 @@ def _atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order
         raise TileError(f"{what} adds a buffer on the chip to a global tensor", code="T132",
                         help="the destination must be a tensor parameter of the kernel, and the source a buffer on the chip")
     a, b = movement.extents(builder, what, source, target, size)
-    _check_addable(what, b.dtype)
+    require_addable(what, b.dtype)
     check_inside(what, a)
     builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what, by_point=True)
-
-
-def _check_addable(what: str, element: DType) -> None:
-    if element not in _ADDABLE:
-        raise TileError(f"{what}: no atomic addition of {element}", code="T110", help="it works on " + ", ".join(_ADDABLE))
 
 
 @_function("print")

@@ -27,6 +27,7 @@ from tilelang_npu.language.operands import (
     sizes_argument,
 )
 from tilelang_npu.language.scratch import use_scratch
+from tilelang_npu.language.structured import call
 from tilelang_npu.language.table_functions import bound, elementwise, function_of
 from tilelang_npu.ops import Composite, Elementwise
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
@@ -187,17 +188,26 @@ def _vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "r
     if isinstance(size, str):
         size, round_mode = None, size
     builder = Builder.running(what)
-    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    source, target = _conversion_ends(what, src, dst)
     if size is not None:
         sizes = sizes_argument(builder, what, size)
         source, target = right_aligned(what, source, sizes), right_aligned(what, target, sizes)
     _convert(what, source, target, round_mode)
 
 
+def _conversion_ends(what: str, src: object, dst: object) -> tuple[Addressable, Addressable]:
+    """Returns the operands of a conversion, which may be packed."""
+    return as_memory(what, "the input", src, packed=True), as_memory(what, "the destination", dst, packed=True)
+
+
 def _convert(what: str, source: Addressable, target: Addressable, mode: str) -> None:
     if mode not in _ROUND_MODES:
         raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145",
                         help="the rounding modes are " + ", ".join(_ROUND_MODES))
+    if source.dtype == "int4" or target.dtype == "int4":
+        packs = target.dtype == "int4"
+        call(what, "pack_int4" if packs else "unpack_int4", [target], [source], {"mode": mode} if packs else None)
+        return
     clauses: dict[str, str | bool] = {} if mode == "rint" else {"round_mode": mode}
     if any(side.dtype.is_integer and not side.dtype.is_signed for side in (source, target)):
         clauses["cast"] = "cast_unsigned"
@@ -214,7 +224,8 @@ _SPECIAL: dict[tuple[str, bool | None], Callable[..., None]] = {
 def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = None) -> None:
     """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-    Both buffers must have the same shape; their element types can be any two types.
+    Both buffers must have the same shape; their element types can be any two types, but int4 is only converted to and from
+    float16. Conversions to int4 saturate to -8 and 7; two elements are in each byte.
 
     Example: ``T.tile.cast(out, a, "CAST_RINT")``
 
@@ -232,7 +243,7 @@ def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = Non
     what = "T.tile.cast"
     word = str(mode).removeprefix("CAST_").lower()
     word = "rint" if word == "none" else word
-    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    source, target = _conversion_ends(what, src, dst)
     if count is not None:
         builder = Builder.running(what)
         source, target = leading(builder, what, [source, target], count)

@@ -33,6 +33,27 @@ def inside(positions: Array, count: int, what: str = "index") -> Array:
     return found
 
 
+def pack_int4(values: Array) -> Array:
+    """Returns pairs of int4 elements in bytes: int8 of half the size along the last axis.
+
+    The lower four bits of a byte are the element with the even index.
+
+    Args:
+        values: integers from -8 to 7, an even number of them along the last axis.
+    """
+    whole = values.astype(np.int8)
+    pairs: Array = np.bitwise_or(whole[..., ::2] & 15, whole[..., 1::2] << 4)
+    return pairs
+
+
+def unpack_int4(pairs: Array) -> Array:
+    """Returns the int4 elements of bytes that :func:`pack_int4` made, as int8."""
+    found = np.empty((*pairs.shape[:-1], 2 * pairs.shape[-1]), np.int8)
+    np.right_shift(np.left_shift(pairs, 4), 4, out=found[..., ::2])
+    np.right_shift(pairs, 4, out=found[..., 1::2])
+    return found
+
+
 def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
     """Writes ``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``."""
     total = np.asarray(offset, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.ops import rearrange
-from tilelang_npu.ops.rounding import Array
+from tilelang_npu.ops.rounding import Array, conversion
 from tilelang_npu.ops.spec import Contract, Refused, Shape, Structured, declare
 from tilelang_npu.target.dtypes import DType, dtype
 
@@ -337,6 +337,16 @@ def _check_choice(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
                  "give the inputs and the destination the same number of elements")
 
 
+def _check_packed(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    kinds = {str(ins[0].dtype), str(outs[0].dtype)}
+    _require(kinds == {"float16", "int4"}, f"there is no conversion from {ins[0].dtype} to {outs[0].dtype}",
+             "int4 is converted to and from float16: convert in two steps", "T110")
+    _same(ins[0], outs[0], "the source and the destination")
+    width = ins[0].extents[-1]
+    _require(width is None or width % 2 == 0, f"the last axis has {width} elements, and a byte holds two elements of int4",
+             "give the last axis an even size")
+
+
 # --- meanings ------------------------------------------------------------------------------------------------------------
 
 
@@ -415,6 +425,15 @@ def _gather_offsets(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> 
         msg = f"byte offset {places[first]}, at position {first}, is not a multiple of the element size, {width} bytes"
         raise rearrange.OutsideError(msg)
     outs[0].flat[:count] = source.reshape(-1)[places // width]
+
+
+def _pack_int4(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
+    whole = conversion(dtype("f16"), dtype("i8"), facts.get("mode", "rint"))(ins[0])
+    outs[0][...] = rearrange.pack_int4(np.clip(whole, -8, 7))
+
+
+def _unpack_int4(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
+    outs[0][...] = rearrange.unpack_int4(ins[0])
 
 
 def _gather_mask(outs: Sequence[Array], ins: Sequence[Array], facts: Facts) -> None:
@@ -557,6 +576,10 @@ entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("
 WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
 entry("gather_offsets", ("tile.gather",), ("src", "offsets", "base"), "custom", WORDS, "gather",
       _gather_offsets, _check_offsets, "Copies the elements at given byte offsets of the source.", partial=True)
+entry("pack_int4", (), ("src",), "custom", _types("f16"), "conv", _pack_int4, _check_packed,
+      "Rounds to integers from -8 to 7, and writes two of them into each byte.")
+entry("unpack_int4", (), ("src",), "custom", _types("i4"), "conv", _unpack_int4, _check_packed,
+      "Converts the two integers from -8 to 7 that are in each byte.")
 entry("gather_mask", ("tile.gather_mask",), ("src", "indices"), "custom", WORDS, "reducev2", _gather_mask, _check_mask_pack,
       "Copies every second or fourth element, or the elements at given indices, without gaps.", partial=True)
 entry("sort", ("tile.sort",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,

@@ -201,9 +201,25 @@ class Region(Addressable):
         if self.covers():
             return self.buffer.value
         offsets, sizes = ([part if isinstance(part, int) else part.ssa(builder) for part in parts]
-                          for parts in (self.offsets, self._sizes))
+                          for parts in (self._in_bytes(builder, "start", self.offsets),
+                                        self._in_bytes(builder, "size", self._sizes)))
         made = tile.RegionOp(self.buffer.value, offsets, sizes, self.kept)
         return builder.discardable(made).results[0]
+
+    def _in_bytes(self, builder: Emitter, what: str, parts: tuple[Extent, ...]) -> tuple[Extent, ...]:
+        """Returns offsets or sizes in elements of the memref: for int4, which is packed, the last one counts bytes.
+
+        Raises:
+            TileError: T111, the last one is odd, and two elements are in one byte.
+        """
+        if self.dtype != "int4":
+            return parts
+        last = parts[-1]
+        form = None if isinstance(last, int) else last.form
+        if (isinstance(last, int) and last % 2) or (form is not None and form.known and form.constant % 2):
+            raise TileError(f"the {what} of {self.describe()} along the last axis of {self.name} is odd, and a byte holds two"
+                            " elements of int4", code="T111", help="slice pairs of elements")
+        return (*parts[:-1], last // 2 if isinstance(last, int) else extent(builder, last // 2))
 
     def __str__(self) -> str:
         return f"{self.name}{shape_text(self.shape)}"

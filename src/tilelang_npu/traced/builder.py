@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import MemRefType, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.hivm.attributes import address_space
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.tile import CoreScope
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops import DType
@@ -23,6 +28,23 @@ from tilelang_npu.traced.symbols import Dimension, Sym
 if TYPE_CHECKING:
     from tilelang_npu.target import Chip
     from tilelang_npu.traced.vector_region import VectorRegion
+
+
+@dataclass(frozen=True)
+class AtomicMode:
+    """How copies to global tensors combine with the elements there.
+
+    Attributes:
+        kind: ``add``, ``max`` or ``min``.
+        element: the element type of the copies.
+        path: the open blocks at the statement that set the mode, from the outermost.
+        location: the position of that statement.
+    """
+
+    kind: str
+    element: DType
+    path: tuple[Block, ...]
+    location: Location
 
 
 class Builder(Emitter):
@@ -44,6 +66,7 @@ class Builder(Emitter):
         scale: the factor of the last ``T.set_deq_scale``, and the ``path`` (the open blocks) at that statement.
         has_empty_tensor: whether a parameter is a tensor with a size of 0, so that a launch may have no block.
         scaled_at: the ``path`` of each conversion that has used such a factor.
+        atomic: the mode that ``T.set_atomic`` has set; None if copies replace the elements of global tensors.
     """
 
     def __init__(self, dialect: TracedDialect, entry: Block, location: Location, vector_cores: int = 2,
@@ -63,6 +86,7 @@ class Builder(Emitter):
         self.scale: tuple[float | Expr, tuple[Block, ...]] | None = None
         self.scaled_at: list[tuple[Block, ...]] = []
         self.has_empty_tensor = False
+        self.atomic: AtomicMode | None = None
         self._first: list[tuple[Location, Callable[[], object]]] = []
         self._lifted: dict[Hashable, Expr] = {}
 
@@ -78,13 +102,33 @@ class Builder(Emitter):
 
         Raises:
             TileError: T160, the call is outside of ``T.Kernel``; T141, the call is inside ``T.Parallel`` and ``by_point`` is
-                false.
+                false; T110, T190, the operation copies to a global tensor, and the atomic mode does not fit.
         """
         self.require_kernel(what)
         if self.in_parallel and not by_point:
             raise TileError(f"{what} cannot be used inside T.Parallel, whose body computes single elements", code="T141",
                             help="move it out of the loop, or write the element's expression")
+        if self.atomic is not None and isinstance(op, tile.CopyOp):
+            self._combine(op, self.atomic, what)
         return self.emit(op)
+
+    def _combine(self, copy: tile.CopyOp, mode: AtomicMode, what: str) -> None:
+        """Makes a copy to a global tensor combine with the tensor's elements, as the atomic mode says."""
+        kind = copy.target.type
+        if not isinstance(kind, MemRefType) or kind.memory_space != address_space("gm"):
+            return
+        if self.path[:len(mode.path)] != mode.path:
+            raise TileError(f"{what}: the atomic mode {mode.kind} was set in a loop or branch that has ended", code="T190",
+                            help="set and reset the mode in the same loop or branch")
+        element = dtype_of(kind.element_type)
+        if element != mode.element:
+            raise TileError(f"{what} writes {element}, and the atomic mode is {mode.kind} of {mode.element}", code="T110",
+                            help=f"call T.set_atomic({mode.kind!r}, {str(element)!r}), or T.set_atomic_none() before the copy")
+        if copy.atomic is not None and mode.kind != "add":
+            raise TileError(f"{what} in the atomic mode {mode.kind}", code="T190", help="call T.set_atomic_none() before it")
+        copy.properties["atomic"] = UnitAttr()
+        if mode.kind != "add":
+            copy.properties["combine"] = StringAttr(mode.kind)
 
     def in_every_core(self, emit: Callable[[], object]) -> None:
         """Calls ``emit`` at a position that every core executes.

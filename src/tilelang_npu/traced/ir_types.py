@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.target.chip_data import BufferSpace, OpenScope
 from tilelang_npu.traced.kinds import Kind
@@ -54,21 +55,48 @@ def integer_type(kind: Kind) -> IntegerType:
 
 @cache
 def element_type(kind: DType) -> Attribute:
-    """Returns the MLIR type of a buffer's elements; unsigned integers have an unsigned type such as ``ui8``."""
+    """Returns the MLIR type of a buffer's elements; unsigned integers have an unsigned type such as ``ui8``.
+
+    Raises:
+        TileError: T190, elements of int4, which :func:`buffer_type` packs in pairs, and which have no address of their own.
+    """
+    if kind == "int4":
+        raise TileError("elements of int4 have no address of their own: a byte holds two", code="T190",
+                        help="convert the tile to float16 with T.tile.cast first")
     if kind.is_integer and not kind.is_signed:
         return IntegerType(kind.bits, Signedness.UNSIGNED)
     return scalar_type(kind)
+
+
+def packed_size(size: int) -> int:
+    """Returns the number of bytes of a row of int4 elements; -1 for a size that is not constant.
+
+    Raises:
+        TileError: T111, the size is odd.
+    """
+    if size > 0 and size % 2:
+        raise TileError(f"an int4 buffer has an odd contiguous dimension, {size}, and a byte holds two elements", code="T111",
+                        help="round the last axis up to an even size")
+    return size // 2
 
 
 @cache
 def buffer_type(kind: DType, shape: tuple[int, ...], space: BufferSpace) -> MemRefType[Attribute]:
     """Returns the memref type of a buffer.
 
+    Elements of int4 are packed: the memref has bytes (i8), the lower half of which is the element with the even index, and half
+    the size along the last axis.
+
     Args:
         kind: the element type.
         shape: the size of each axis; -1 for a size that is not constant.
         space: the memory space.
+
+    Raises:
+        TileError: T111, the last axis of an int4 buffer has an odd size.
     """
+    if kind == "int4":
+        kind, shape = DType("int8"), (*shape[:-1], packed_size(shape[-1]))
     memory: Attribute = (tile.ScopeAttr(tile.OpenMemory(space)) if space == "shared" or space == "fragment" or space == "local"
                          else hivm.address_space(space))
     return MemRefType(element_type(kind), shape, NoneAttr(), memory)

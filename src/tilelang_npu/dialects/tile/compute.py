@@ -53,9 +53,10 @@ class CopyOp(EffectsOp):
     the tensor's bounds are not written.
 
     ``transpose`` swaps the last two axes. ``relu`` replaces negative values by zero. ``atomic`` adds each element atomically to
-    the global destination. With ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the
-    source matrix are divided evenly between the Vector cores, in order. With ``unit_flag``, a copy from L0C waits for each
-    block of L0C until a product with a unit flag passes the block on, and then gives the block back.
+    the global destination; with ``combine``, which is ``max`` or ``min``, the larger or the smaller element remains there. With
+    ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the source matrix are divided
+    evenly between the Vector cores, in order. With ``unit_flag``, a copy from L0C waits for each block of L0C until a product
+    with a unit flag passes the block on, and then gives the block back.
     """
 
     name = "tile.copy"
@@ -66,11 +67,13 @@ class CopyOp(EffectsOp):
     relu = opt_prop_def(UnitAttr)
     round_mode = opt_prop_def(StringAttr)
     atomic = opt_prop_def(UnitAttr)
+    combine = opt_prop_def(StringAttr)
     halves = opt_prop_def(UnitAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
-        " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)? (`unit_flag` $unit_flag^)? attr-dict"
+        " (`round` $round_mode^)? (`atomic` $atomic^)? (`combine` $combine^)? (`halves` $halves^)?"
+        " (`unit_flag` $unit_flag^)? attr-dict"
         " `:` type($source) `to` type($target)"
     )
 
@@ -110,6 +113,7 @@ class GemmOp(EffectsOp):
     """Computes ``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true.
 
     A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``. With
+    ``int4``, A and B are bytes (i8) that hold two elements each, so their last axes have half of these sizes. With
     ``unit_flag``, the product waits for each block of C until the copy that takes the block has given it back, and passes the
     block on to the next copy if the flag is ``ENABLED_WITH_UPDATE`` or ``passes`` is true.
     """
@@ -122,32 +126,40 @@ class GemmOp(EffectsOp):
     passes = opt_operand_def(i1)
     transpose_a = opt_prop_def(UnitAttr)
     transpose_b = opt_prop_def(UnitAttr)
+    int4 = opt_prop_def(UnitAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
-        "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)?"
+        "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? (`int4` $int4^)?"
         " (`unit_flag` $unit_flag^)? (`passes` $passes^)? attr-dict `:` type($a) `,` type($b) `into` type($c)"
     )
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False,
-                 transpose_b: bool = False, unit_flag: str | None = None, passes: SSAValue | None = None):
+                 transpose_b: bool = False, int4: bool = False, unit_flag: str | None = None,
+                 passes: SSAValue | None = None):
         super().__init__(
             operands=[a, b, c, init, passes],
             properties={
                 "transpose_a": UnitAttr() if transpose_a else None,
                 "transpose_b": UnitAttr() if transpose_b else None,
+                "int4": UnitAttr() if int4 else None,
                 "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
             },
         )
 
     def sizes(self) -> tuple[int, int, int]:
         """Returns M, K and N, as the shapes of A and B give them, with -1 for a dynamic size."""
-        a, b = shape_of(self.a), shape_of(self.b)
+        a, b = self._logical_shape(self.a), self._logical_shape(self.b)
         m, k = (a[1], a[0]) if self.transpose_a is not None else (a[0], a[1])
         n = b[0] if self.transpose_b is not None else b[1]
         return m, k, n
 
+    def _logical_shape(self, operand: SSAValue) -> tuple[int, ...]:
+        """Returns the shape of A or B in elements of the product."""
+        shape = shape_of(operand)
+        return shape if self.int4 is None or not shape or shape[-1] < 0 else (*shape[:-1], 2 * shape[-1])
+
     def verify_(self) -> None:
-        a, b, c = shape_of(self.a), shape_of(self.b), shape_of(self.c)
+        a, b, c = self._logical_shape(self.a), self._logical_shape(self.b), shape_of(self.c)
         if not len(a) == len(b) == len(c) == 2:
             fail(f"A, B and C of a gemm must have two axes; A has shape {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}")
         m, k, n = self.sizes()

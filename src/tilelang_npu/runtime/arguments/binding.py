@@ -15,7 +15,7 @@ import numpy as np
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
-from tilelang_npu.runtime.arguments.tensors import Argument, Array, as_array, is_tensor, like_caller
+from tilelang_npu.runtime.arguments.tensors import INT4_OF_TORCH, Argument, Array, as_array, is_tensor, like_caller
 from tilelang_npu.runtime.settings.argument_location import location_of_word
 from tilelang_npu.runtime.settings.log import warn_at
 from tilelang_npu.traced import numbers
@@ -166,7 +166,8 @@ class Signature:
                                 location=parameter.location,
                                 help=f"declare it as T.Tensor, or pass an array for {parameter.name}: leave it out of out_idx")
             assert parameter.shape is not None
-            values[position] = np.empty(tuple(size_of(size, symbols) for size in parameter.shape), parameter.dtype.numpy)
+            values[position] = np.empty(parameter.array_shape([size_of(size, symbols) for size in parameter.shape]),
+                                        parameter.array_dtype)
         bound = [value for value in values if value is not None]
         assert len(bound) == len(values)
         call = BoundCall(bound, symbols, tuple(allocated))
@@ -288,7 +289,8 @@ class Signature:
             if not isinstance(array, np.ndarray) or parameter.shape is None or array.ndim != len(parameter.shape):
                 continue
             found = [(f"dimension {axis} of {parameter.name}", dimension, size)
-                     for axis, (dimension, size) in enumerate(zip(parameter.shape, array.shape, strict=True))]
+                     for axis, (dimension, size) in enumerate(zip(parameter.shape, _declared_sizes(parameter, array.shape),
+                                                                  strict=True))]
             # The stride of an axis with one element has no meaning, so any value would do; 1 is one that no rule refuses.
             found += [(f"stride {axis} of {parameter.name}", stride, max(1, step // array.itemsize) if size == 1
                        else step // array.itemsize) for axis, (stride, step, size) in enumerate(
@@ -434,7 +436,14 @@ def _checked(parameter: Parameter, argument: object, written: bool) -> Argument:
         error.notes = tuple(_call_note())
         raise error.at(where) from None
     is_torch = hasattr(argument, "contiguous")
-    if array.dtype != parameter.dtype.numpy:
+    if parameter.dtype == "int4":
+        array = _in_bytes(array)
+        if array.dtype != np.int8:
+            raise TileError(f"{name} has elements of int4, two in each byte; the array has {array.dtype}", code="T402",
+                            location=where, notes=_call_note(),
+                            help="pass an array of int8 with half as many columns, or a tensor of torch.int4: the lower four"
+                                 " bits of a byte are the element with the even index")
+    if array.dtype != parameter.array_dtype:
         dtype = parameter.dtype
         conversion = f"to(torch.{dtype})" if is_torch else f"astype({dtype.numpy.type.__module__}.{dtype.numpy})"
         raise TileError(f"{name} has elements of {dtype}; the array has {array.dtype}", code="T402", location=where,
@@ -483,7 +492,7 @@ def _in_declared_shape(parameter: Parameter, array: Array, symbols: Mapping[str,
     number of axes but other sizes, because the caller possibly exchanged rows and columns.
     """
     assert parameter.shape is not None
-    declared = tuple(size_of(size, symbols) for size in parameter.shape)
+    declared = parameter.array_shape([size_of(size, symbols) for size in parameter.shape])
     if array.shape == declared:
         return array
     count = math.prod(declared)
@@ -548,6 +557,26 @@ def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
         KeyError: the expression contains a symbolic dimension that has no value.
     """
     return size.evaluate(symbols) if isinstance(size, Sym) else size
+
+
+def _declared_sizes(parameter: Parameter, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape in elements of the array of a tensor, the inverse of :meth:`Parameter.array_shape`."""
+    return (*sizes[:-1], 2 * sizes[-1]) if parameter.dtype == "int4" else sizes
+
+
+def _in_bytes(array: Array) -> Array:
+    """Returns the memory of an int4 tensor as pairs of elements in bytes of type int8.
+
+    An array of int8 or uint8 has the pairs. ``torch.int4`` has a byte for each element, of which a kernel uses the first half:
+    the tensor's elements in the packed order.
+
+    Args:
+        array: the caller's array.
+    """
+    if array.dtype.itemsize == 1 and array.dtype.kind in "iu":
+        return array.view(np.int8)
+    return array if array.dtype != INT4_OF_TORCH else array.view(np.int8).reshape(-1)[:array.size // 2].reshape(
+        (*array.shape[:-1], array.shape[-1] // 2))
 
 
 def _fill_uninitialised(array: Array, dtype: DType) -> None:

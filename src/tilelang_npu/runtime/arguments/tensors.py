@@ -37,6 +37,10 @@ def _reinterpreted() -> Mapping[str, tuple[str, np.dtype]]:
     }
 
 
+INT4_OF_TORCH = np.dtype([("int4", np.int8)])
+"""The type of a NumPy array over the memory of a tensor of ``torch.int4``, which has one byte for each element."""
+
+
 def _is_torch(value: object) -> TypeGuard[torch.Tensor]:
     module = sys.modules.get("torch")
     return module is not None and isinstance(value, module.Tensor)
@@ -75,6 +79,8 @@ def _from_torch(tensor: torch.Tensor) -> Array:
         bits, dtype = _reinterpreted()[name]
         viewed: Array = plain.view(getattr(sys.modules["torch"], bits)).numpy().view(dtype)
         return viewed
+    if name == "int4":
+        return plain.view(sys.modules["torch"].int8).numpy().view(INT4_OF_TORCH)
     array: Array = plain.numpy()
     return array
 

@@ -414,8 +414,9 @@ class CompiledKernel:
         elif self._depends_on_call:
             return None
         else:
-            kernel, call = self, BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()],
-                                                     parameter.dtype.numpy) for parameter in self.params], {})
+            shapes = ([size_of(size, {}) for size in parameter.shape or ()] for parameter in self.params)
+            kernel, call = self, BoundCall([np.empty(parameter.array_shape(shape), parameter.array_dtype)
+                                            for parameter, shape in zip(self.params, shapes, strict=True)], {})
         if not all(program.data_free for program in kernel.programs):
             return None
         arguments, most = kernel.machine_arguments(call), environment.most_ops()

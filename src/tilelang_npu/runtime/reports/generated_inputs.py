@@ -43,8 +43,10 @@ def generated_inputs(kernel: CompiledKernel, like: Sequence[Argument] | None = N
         if given is None and (parameter.shape is None or len(shape) != len(parameter.shape)):
             raise TileError(f"{kernel.name} has the parameter {parameter.name} whose value or sizes only a call knows",
                             code="T810", help="call the kernel in the script, so that its arguments are known")
+        if given is None:
+            shape = parameter.array_shape(shape)
         values = rng.standard_normal(shape) if parameter.dtype.is_float else rng.integers(0, _INTEGERS, size=shape)
-        made.append(values.astype(parameter.dtype.numpy))
+        made.append(values.astype(parameter.array_dtype))
     return made
 
 

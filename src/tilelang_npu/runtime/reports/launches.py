@@ -122,7 +122,7 @@ def arrays_for_shapes(kernel: CompiledKernel, passed: Sequence[object], make: Ca
 
 
 def _empty(parameter: Parameter, shape: Sequence[int]) -> np.ndarray:
-    return np.empty(shape, parameter.dtype.numpy)
+    return np.empty(parameter.array_shape(shape), parameter.array_dtype)
 
 
 def _is_shape(value: object) -> TypeGuard[Sequence[int]]:

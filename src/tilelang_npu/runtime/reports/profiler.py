@@ -146,7 +146,13 @@ def make_array(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: 
         shape: the shape.
         kind: how the elements are chosen, see :class:`TensorSupplyType`.
         rng: the random number generator.
+
+    Returns:
+        The array; for int4, bytes with two elements each, half as many along the last axis.
     """
+    if dtype == "int4":
+        low, high = (0, 1) if kind is TensorSupplyType.Zero else (-128, 128)
+        return rng.integers(low, high, (*shape[:-1], shape[-1] // 2)).astype(np.int8)
     if kind is TensorSupplyType.Zero:
         return np.zeros(shape, dtype.numpy)
     if kind is TensorSupplyType.One:

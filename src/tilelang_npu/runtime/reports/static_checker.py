@@ -136,7 +136,8 @@ class Checker:
 
         symbols = {name: size(name, ASSUMED_SIZE) for name in kernel.signature.symbols}
         values: list[object] = [parameter.dtype.numpy.type(size(parameter.name, _ASSUMED_NUMBER)) if shape is None
-                             else np.zeros(shape, parameter.dtype.numpy) for parameter, shape in kernel.input_shapes(symbols)]
+                                else np.zeros(parameter.array_shape(shape), parameter.array_dtype)
+                                for parameter, shape in kernel.input_shapes(symbols)]
         self.look_at(kernel, kernel.signature.bind(values), ", ".join(texts))
 
     def has_seen(self, kernel: CompiledKernel) -> bool:

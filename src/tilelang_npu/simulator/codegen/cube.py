@@ -139,6 +139,10 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
+    packed = op.enable_I4 is not None
+    if packed:
+        a_shape, b_shape = (*a_shape[:-1], 2 * a_shape[-1]), (*b_shape[:-1], 2 * b_shape[-1])
+    kind = "i4" if packed else a.element.mlir
     _check_element(em, op, a, b)
     a_turned, b_turned = op.a_transpose is not None, op.b_transpose is not None
     rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
@@ -157,13 +161,13 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
 
     def work(slot: Callable[[Int], Slot]) -> Mmad:
         sync = [slot(value) for value in given]
-        return Mmad(a.element.mlir, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
+        return Mmad(kind, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
                     (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
     # For a batch, each operand is one matrix. On their way to M the operands pass through L0, which the op does not mention.
     em.record_op(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
-                               terms=terms(a.element))
+                               packed=packed, terms=terms(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text, bias)
 
 

@@ -107,7 +107,7 @@ def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | S
     """
     if entry.name in SORTS:
         return Sorting(entry.cost, 0, merged=SORTS[entry.name])
-    place = 0 if entry.cost in ("cmpv", "reducev2") else first
+    place = 0 if entry.cost in ("cmpv", "reducev2") or entry.name == "pack_int4" else first
     return Lanes(entry.cost, bits, min(place, count - 1))
 
 

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from tilelang_npu.ops.products import STEP, add_product, apart
+from tilelang_npu.ops.rearrange import unpack_int4
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.machine.memory import Array
 
@@ -294,6 +295,7 @@ class Product:
         b_transposed: whether the right operand is stored as [N, K].
         wide: whether f32 operands are rounded to HF32.
         exact: whether operands and accumulator are integers.
+        packed: whether the bytes of the operands hold two int4 elements each; ``a`` and ``b`` are then shapes in elements.
         terms: the number of terms along K that the hardware adds to the accumulator at once; None if the order of the additions
             has no effect on the result.
     """
@@ -305,6 +307,7 @@ class Product:
     b_transposed: bool
     wide: bool
     exact: bool
+    packed: bool = False
     terms: int | None = None
 
 
@@ -347,7 +350,7 @@ class Multiplier:
         self._panels = np.empty((*batches[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
         self._beside: dict[tuple[int, ...], Array] = {}
         self._exact, self._terms = product.exact, None if product.terms is None else product.terms * lie
-        self._turned = product.b_transposed
+        self._turned, self._packed = product.b_transposed, product.packed
 
     def _fill_panels(self, values: Array) -> None:
         blocks, rows, _ = values.shape[-3:]
@@ -362,8 +365,11 @@ class Multiplier:
             m, k, n: the sizes of the product; ``n`` is rounded up to whole fractals where ``c`` is fractal.
             bias: a row that is added to each row of the result if ``init`` holds; None for none.
         """
-        self._fill_left(panels(a, self._front) if a.ndim == self._front + 4 else a)
-        self._fill_right(panels(b, self._front) if b.ndim == self._front + 4 else b)
+        a, b = (panels(one, self._front) if one.ndim == self._front + 4 else one for one in (a, b))
+        if self._packed:
+            a, b = unpack_int4(a), unpack_int4(b)
+        self._fill_left(a)
+        self._fill_right(b)
         blocks, k = -(-n // FRACTAL), k * self._apart
         if self._rows and not (m == 1 and self._turned):  # BLAS adds up a single row by columns in another order
             self._add_rows(panels(c, self._front), init, m, k, blocks)

@@ -95,6 +95,8 @@ def _of_stream(records: Sequence[OpRecord], stream: Stream, tiled: frozenset[str
             if key not in shares:
                 turned = work.turned if isinstance(work, Mmad) else (False, False)
                 masks = [_mask(place, those) for (_, place), those in zip(operands, below, strict=True)]
+                if work.element == "i4":  # two elements in each byte
+                    masks = [mask if mask is None else mask.repeat(2, axis=1) for mask in masks]
                 shares[key] = _useful(sizes, [mask.T if turn and mask is not None else mask
                                               for mask, turn in zip(masks, turned, strict=True)])
             done[kind] += 2.0 * sizes[0] * sizes[1] * sizes[2]

@@ -265,12 +265,12 @@ def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, t
 def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Access], reads: Sequence[Array],
              marks: Sequence[Marks], writing: Access, marked: Marks) -> _PaddedProduct | None:
     """Returns a multiplication computed with and without padding; None if its sizes are not constants, if it has a bias, if an
-    operand is no matrix, or if no operand has padding."""
+    operand is no matrix or is packed, or if no operand has padding."""
     if not (isinstance(work.m, int) and isinstance(work.k, int) and isinstance(work.n, int)):
         return None
     m, k, n = work.m, work.k, work.n
     turned = work.turned if isinstance(work, Mmad) else (False, False)
-    if isinstance(work, Mmad) and work.bias:
+    if work.element == "i4" or (isinstance(work, Mmad) and work.bias):
         return None
     values: list[Array] = []
     padding: list[Marks] = []

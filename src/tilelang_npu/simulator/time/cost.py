@@ -419,8 +419,7 @@ class CostModel:
             m, k, n: the sizes of the matrices: A is m x k, B is k x n.
         """
         step = self.depth_of_block(work)
-        bytes_ = dtype(work.element).nbytes
-        per_step_a, per_step_b = _up(m) * step * bytes_, _up(n) * step * bytes_
+        per_step_a, per_step_b = _up(m) * BLOCK, _up(n) * BLOCK
         half_a, half_b = self.chip.memory["ca"].size // 2, self.chip.memory["cb"].size // 2
         steps = max(1, min(half_a // max(per_step_a, 1), half_b // max(per_step_b, 1)))
         size = steps * step
@@ -428,15 +427,15 @@ class CostModel:
 
     def depth_of_block(self, work: Mmad) -> int:
         """Returns the number of elements along K in one block of 32 bytes."""
-        return BLOCK // dtype(work.element).nbytes
+        return 8 * BLOCK // dtype(work.element).bits
 
     def load_a(self, work: Mmad, m: int, depth: int) -> Cost:
         """Returns the cycles of loading one chunk of A (``m`` rows, ``depth`` elements along K) from L1 to L0A."""
-        return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).nbytes)
+        return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).bits // 8)
 
     def load_b(self, work: Mmad, depth: int, n: int) -> Cost:
         """Returns the cycles of loading one chunk of B (``depth`` elements along K, ``n`` columns) from L1 to L0B."""
-        return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).nbytes)
+        return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).bits // 8)
 
     def load_bias(self, n: int) -> Cost:
         """Returns the cycles of loading a bias of ``n`` elements from L1 to the bias table."""

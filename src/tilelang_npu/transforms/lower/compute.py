@@ -191,8 +191,11 @@ def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
     """Lowers a matrix product to ``hivm.hir.mmadL1`` with the actual sizes of the matrices, without padding."""
     emit = lowering.emit
     a, b, c = (lowering.view(value) for value in (op.a, op.b, op.c))
-    m, k = (a.shape[1], a.shape[0]) if op.transpose_a is not None else (a.shape[0], a.shape[1])
-    n = b.shape[0] if op.transpose_b is not None else b.shape[1]
+    a_shape, b_shape = list(a.shape), list(b.shape)
+    if op.int4 is not None:
+        a_shape[1], b_shape[1] = emit.mul(a_shape[1], 2), emit.mul(b_shape[1], 2)
+    m, k = a_shape[::-1] if op.transpose_a is not None else a_shape
+    n = b_shape[0] if op.transpose_b is not None else b_shape[1]
     sizes: list[Value] = [m, k, n]
     if a.buffer.space == "ca":
         _check_layout(lowering, op, a, m, k, "k", 0)
@@ -212,5 +215,5 @@ def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
         materialise(emit, a, op), materialise(emit, b, op), materialise(emit, c, op), lowering.values[op.init],
         *(emit.value(size) for size in sizes),
         a_transpose=op.transpose_a is not None, b_transpose=op.transpose_b is not None,
-        unit_flags=() if op.unit_flag is None else (op.unit_flag.data,),
+        i4=op.int4 is not None, unit_flags=() if op.unit_flag is None else (op.unit_flag.data,),
     ))

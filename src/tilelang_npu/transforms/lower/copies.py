@@ -336,7 +336,12 @@ def _ub_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     if partial is not None:
         source, target = source.resized(sizes), _clipped_view(emit, target, sizes)
     emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op),
-                             atomic="add" if op.atomic is not None else None))
+                             atomic=_atomic_kind(op) if op.atomic is not None else None))
+
+
+def _atomic_kind(op: tile.CopyOp) -> str:
+    """Returns how an atomic copy combines its elements with those of the tensor."""
+    return "add" if op.combine is None else op.combine.data
 
 
 def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -358,7 +363,7 @@ def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: Vi
             target = _clipped_view(emit, target, sizes)
     places = materialise(emit, source, op), materialise(emit, target, op)
     if op.atomic is not None:
-        emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
+        emit.insert(hivm.SetAtomicOp(_atomic_kind(op), target.buffer.element))
     cores = tile.vector_cores_of(op)
     alone = cores == 1 or not lowering.chip.crosses(way)
     for sub in [None] if alone or op.halves is not None else range(cores):  # each Vector core has a buffer of its own

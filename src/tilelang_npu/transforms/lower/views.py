@@ -149,7 +149,7 @@ def fractal_shape(rows: int, columns: int, element: DType, *, accumulator: bool)
 def require_movable(chip: Chip, op: Operation, *views: View) -> None:
     """Raises an error if a view has an element type that the chip can neither move nor fill.
 
-    These types are float64 and int4, and float8 on most chips.
+    These types are float64, and float8 on most chips.
 
     Raises:
         TileError: T110, a view has such an element type.
@@ -158,9 +158,9 @@ def require_movable(chip: Chip, op: Operation, *views: View) -> None:
         kind = view.buffer.dtype
         if kind.mlir in chip.features.element_types:
             continue
-        if kind in ("float64", "int4"):
+        if kind == "float64":
             raise refuse(op, f"{view.buffer.label} has elements of {kind}, which cannot be copied or filled", "T110",
-                         help="use float32 instead" if kind.is_float else "keep two of them in an int8")
+                         help="use float32 instead")
         others = [one.name for one in chips.chips() if kind.mlir in one.features.element_types]
         where = f"compile for {' or '.join(others)}, or " if others else ""
         raise refuse(op, f"{view.buffer.label} has elements of {kind}, which {chip.name} does not support", "T110",
