@@ -113,6 +113,7 @@ from tilelang_npu.language.scalar import Select as Select
 from tilelang_npu.language.scalar import abs as abs
 from tilelang_npu.language.scalar import acos as acos
 from tilelang_npu.language.scalar import acosh as acosh
+from tilelang_npu.language.scalar import align_up as align_up
 from tilelang_npu.language.scalar import asin as asin
 from tilelang_npu.language.scalar import asinh as asinh
 from tilelang_npu.language.scalar import assert_ as assert_
@@ -132,6 +133,7 @@ from tilelang_npu.language.scalar import copysign as copysign
 from tilelang_npu.language.scalar import cos as cos
 from tilelang_npu.language.scalar import cosh as cosh
 from tilelang_npu.language.scalar import erf as erf
+from tilelang_npu.language.scalar import evaluate as evaluate
 from tilelang_npu.language.scalar import exp as exp
 from tilelang_npu.language.scalar import exp10 as exp10
 from tilelang_npu.language.scalar import exp2 as exp2
@@ -3857,8 +3859,8 @@ __all__ = [
     "And", "Buffer", "Cast", "Else", "Fragment", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "Layout",
     "LocalBuffer", "Macro", "Not", "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Ref", "Scope", "Select",
     "Serial", "SharedBuffer", "SimdVF", "SimtVF", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh",
-    "add", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment", "alloc_global",
-    "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
+    "add", "align_up", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment",
+    "alloc_global", "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
     "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout",
     "annotate_min_blocks_per_sm", "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers",
     "any_of", "arange", "asin", "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add",
@@ -3867,10 +3869,10 @@ __all__ = [
     "clamp", "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa",
     "copysign", "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave",
     "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf",
-    "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float",
-    "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod",
-    "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings", "grid",
-    "half", "hypot", "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16",
+    "evaluate", "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip",
+    "float", "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv",
+    "floormod", "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings",
+    "grid", "half", "hypot", "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16",
     "int32", "int4", "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln",
     "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min",
     "min_value", "mma", "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs",
