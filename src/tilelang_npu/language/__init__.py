@@ -36,11 +36,11 @@ _LOADED: dict[ModuleType, tuple[str, ...]] = {
     layouts: ("Fragment", "Layout"),
     scalar: (
         "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "align_up", "asin", "asinh", "atan", "atan2", "atanh",
-        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign", "cos", "cosh",
-        "erf", "exp", "exp2", "exp10", "fabs", "floor", "floordiv", "floormod", "hypot", "if_then_else", "isfinite", "isinf",
-        "isnan", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow",
-        "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-        "truncdiv", "truncmod"),
+        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign",
+        "cos", "cosh", "erf", "exp", "exp2", "exp10", "fabs", "floor", "floordiv", "floormod", "hypot", "if_then_else",
+        "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint",
+        "popcount", "pow", "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt",
+        "tan", "tanh", "trunc", "truncdiv", "truncmod"),
     symbols: ("Sym", "dynamic", "symbolic"),
     types: ("Ref", "StridedTensor", "Tensor"),
     unsupported: (),
@@ -182,7 +182,7 @@ def _functions() -> tuple[str, ...]:
 
 
 _STRUCTURED = frozenset((
-    "print", "npuir_print", "vextract_pairs", "tile.atomic_add", "tile.row_expand_mul_nd",
+    "print", "npuir_print", "vextract_pairs", "atomic_max", "atomic_min", "tile.atomic_add", "tile.row_expand_mul_nd",
     *(f"tile.row_expand_{name}{suffix}" for name in ("mul", "sub", "div") for suffix in ("", "_experiment")),
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
 """Names of functions in ``structured`` that are not an entry of the op table."""
