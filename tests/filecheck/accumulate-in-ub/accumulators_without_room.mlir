@@ -1,12 +1,19 @@
 // RUN: tilelang-npu opt %s -p accumulate-in-ub | filecheck %s
-// The next iteration adds to both accumulators, and L0C has no room for the two: their products are added in UB.
+// The next iteration adds to both accumulators, and L0C has no room for the two: their products are added in UB, in two
+// parts that share a buffer.
 // CHECK:      scf.for
 // CHECK:      %[[P:[a-z0-9_]+]] = tile.alloc "product" : memref<128x192xf32, #tile.scope<fragment>>
 // CHECK:      tile.gemm %a, %b into %[[P]] init
-// CHECK-NEXT: tile.elementwise "add" ins(%c, %[[P]]
-// CHECK:      %[[Q:[a-z0-9_]+]] = tile.alloc "product" : memref<128x128xf32, #tile.scope<fragment>>
-// CHECK:      tile.gemm %a, %e into %[[Q]] init
-// CHECK-NEXT: tile.elementwise "add" ins(%d, %[[Q]]
+// CHECK:      %[[LEFT:[a-z0-9_]+]] = tile.region %[[P]][0, 0] [128, 96]
+// CHECK:      %[[L:[a-z0-9_]+]] = tile.region %c[0, 0] [128, 96]
+// CHECK:      %[[PART:[a-z0-9_]+]] = tile.alloc "part" {tile.scratch} : memref<128x96xf32, #hivm.address_space<ub>>
+// CHECK-NEXT: tile.copy %[[LEFT]] to %[[PART]]
+// CHECK-NEXT: tile.elementwise "add" ins(%[[L]], %[[PART]]
+// CHECK:      %[[RIGHT:[a-z0-9_]+]] = tile.region %[[P]][0, 96] [128, 96]
+// CHECK:      %[[R:[a-z0-9_]+]] = tile.region %c[0, 96] [128, 96]
+// CHECK-NEXT: tile.copy %[[RIGHT]] to %[[PART]]
+// CHECK-NEXT: tile.elementwise "add" ins(%[[R]], %[[PART]]
+// CHECK:      tile.gemm %a, %e into %{{.*}} init
 // CHECK-NOT:  tile.gemm
 func.func @main(%A: memref<128x32xf16, #hivm.address_space<gm>>, %B: memref<32x192xf16, #hivm.address_space<gm>>, %E: memref<32x128xf16, #hivm.address_space<gm>>, %D: memref<128x128xf32, #hivm.address_space<gm>>, %C: memref<128x192xf32, #hivm.address_space<gm>>) attributes {tile.dialect = "npuir"} {
   %c0 = arith.constant 0 : index

@@ -9,8 +9,9 @@ becomes the ``init`` of the next gemm (``fold-accumulator-clear``); otherwise it
 The same is done for accumulators that L0C has no room for, such as those of a GPU kernel, which are spread over the registers
 of many threads. If the accumulators of a launch are larger than L0C, memory planning is tried. If it fails, it is tried again
 with accumulators that several iterations of a loop add to in UB: with each of them alone, from the smallest, and then with
-several. The first choice that fits is taken. This changes the rounding of the sums: L0C rounds after each part of a product,
-UB after each product. It is done only where the compiler chooses memories, cores and waits.
+several. The first choice that fits is taken. A product is moved to UB in parts there, of half of its columns each. This changes
+the rounding of the sums: L0C rounds after each part of a product, UB after each product. It is done only where the compiler
+chooses memories, cores and waits.
 
 The pass runs before memories are inferred, because the temporaries need memories too. It is sound because a gemm is left
 unchanged only if on no path vector work was the last to write its accumulator: where paths join, the sets of accumulators that
@@ -45,6 +46,10 @@ from tilelang_npu.transforms.infra.tile_temporaries import insert_before, tempor
 
 _MOST_TRIALS = 8
 """The largest number of choices of accumulators in UB for which memory planning is tried."""
+
+
+_PARTS = 2
+"""The number of parts in which the products of an accumulator that L0C has no room for are moved to UB."""
 
 
 class _VectorWrites:
@@ -97,8 +102,14 @@ class _VectorWrites:
         return written
 
 
-def _add_after_gemm(gemm: tile.GemmOp) -> None:
-    """Replaces a gemm by a gemm into a temporary, and an addition of the temporary to the accumulator."""
+def _add_after_gemm(gemm: tile.GemmOp, parts: int = 1) -> None:
+    """Replaces a gemm by a gemm into a temporary, and an addition of the temporary to the accumulator.
+
+    Args:
+        gemm: the gemm.
+        parts: the number of parts with equally many columns in which the temporary is moved to UB and added. With more than
+            one, the ``init`` of the gemm must be constant.
+    """
     kind = gemm.c.type
     assert isinstance(kind, MemRefType)
     product = temporary(gemm, gemm.c, kind.element_type, "product", tile.ScopeAttr(tile.OpenMemory.FRAGMENT))
@@ -106,6 +117,18 @@ def _add_after_gemm(gemm: tile.GemmOp) -> None:
     insert_before(gemm, tile.GemmOp(gemm.a, gemm.b, product, start, transpose_a=gemm.transpose_a is not None,
                                     transpose_b=gemm.transpose_b is not None))
     owner = gemm.init.owner
+    if parts > 1:
+        rows, columns = tile.shape_of(gemm.c)
+        moved: SSAValue | None = None  # one buffer for all parts, so that they share its bytes
+        for part in range(parts):
+            held, target = (insert_before(gemm, tile.RegionOp(side, [0, part * columns // parts], [rows, columns // parts]))
+                            .results[0] for side in (product, gemm.c))
+            if moved is None:
+                moved = temporary(gemm, held, kind.element_type, "part")
+            insert_before(gemm, tile.CopyOp(held, moved))
+            insert_before(gemm, tile.ElementwiseOp("add", [target, moved], target))
+        Rewriter.erase_op(gemm)
+        return
     added = tile.ElementwiseOp("add", [gemm.c, product], gemm.c)
     if isinstance(owner, ConstantOp):
         insert_before(gemm, added)
@@ -147,6 +170,12 @@ def _gemms_in(module: ModuleOp) -> list[tile.GemmOp]:
 def _accumulators_in(module: ModuleOp) -> list[SSAValue]:
     """Returns the accumulators of :func:`_gemms_in`, in the order of their first gemm, which is the same in a copy."""
     return list(dict.fromkeys(root_of(gemm.c) for gemm in _gemms_in(module)))
+
+
+def _is_divisible(gemm: tile.GemmOp) -> bool:
+    """Whether the product of a gemm can be added in parts of whole fractals, each of the same number of columns."""
+    shape = tile.shape_of(gemm.c)
+    return isinstance(gemm.init.owner, ConstantOp) and len(shape) == 2 and -1 not in shape and shape[1] % (_PARTS * 16) == 0
 
 
 def _outlives_iteration(accumulator: SSAValue, module: ModuleOp) -> bool:
@@ -219,7 +248,7 @@ class AccumulateInUb(PassWithPlanTrial):
                     writers.walk_block(block, frozenset())
         self._report_clears(module, {root_of(gemm.c) for gemm in writers.gemms_to_split}, writers.ranges)
         for gemm in writers.gemms_to_split:
-            _add_after_gemm(gemm)
+            _add_after_gemm(gemm, _PARTS if root_of(gemm.c) in writers.in_ub and _is_divisible(gemm) else 1)
 
     def _report_clears(self, module: ModuleOp, gemms_to_split: set[SSAValue], ranges: Ranges) -> None:
         """Records the clears that are the reason for additions in UB, and why they are not the start of a gemm."""
