@@ -10,9 +10,10 @@ forks) without running them, and lists, with the number of files and one of them
 - modules and names of ``tilelang`` and ``torch_npu`` that are imported or read and missing here,
 - keys of ``pass_configs`` that are unknown here.
 
-Names of ``torch_npu`` are only looked up where torch is installed. Implementations of TileLang itself (folders ``tilelang`` and
-``3rdparty``) are not read, as they are not programs of its users. ``--markdown`` writes the table with the commits of the
-checkouts. The command exits with 1 if something is missing.
+Names that are refused on purpose, such as the warps of a GPU, are not missing. Names of ``torch_npu`` are only looked up
+where torch is installed. Implementations of TileLang itself (folders ``tilelang`` and ``3rdparty``) are not read, as they are
+not programs of its users. ``--markdown`` writes the table with the commits of the checkouts. The command exits with 1 if
+something is missing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import Any
 
 import tilelang_npu
 from tilelang_npu import compat, language
+from tilelang_npu.dispatch import WITHOUT_EFFECT
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 
@@ -41,6 +43,9 @@ LANGUAGE = ("tilelang.language", "tilelang.ascend.language")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 PACKAGES = ("tilelang", "torch_npu") if HAS_TORCH else ("tilelang",)
 """Packages whose modules and names are looked up; the module ``torch_npu`` of this package needs torch."""
+
+REFUSED = object()
+"""Stands for a name of the language that exists here only to be refused, as the warps of a GPU are (T190)."""
 
 Found = Mapping[tuple[str, str], list[str]]
 """By (kind, name), the files that use the name."""
@@ -101,11 +106,13 @@ def is_missing(kind: str, name: str, argument: str) -> bool:
     found = looked_up(name)
     if kind != "argument":
         return found is None
-    if found is None:
-        return False  # the name itself is listed
+    if found is None or found is REFUSED:
+        return False  # the name itself is listed, or refused as a whole
     try:
         parameters = inspect.signature(found).parameters
     except (TypeError, ValueError, TileError):  # a name that is refused where it is used
+        return False
+    if argument in WITHOUT_EFFECT.get(name.rpartition(".")[2], ()):
         return False
     return argument not in parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
@@ -114,7 +121,9 @@ def looked_up(name: str) -> Any:
     """Return the object of this package that stands for an upstream name; None if there is none."""
     for one in LANGUAGE:
         if name == one or name.startswith(f"{one}."):
-            return reached(language, name[len(one) + 1:])
+            found = reached(language, name[len(one) + 1:])
+            if found is not None or "." not in name[len(one) + 1:]:
+                return found
     pieces = name.split(".")
     for end in range(len(pieces), 0, -1):
         try:
@@ -133,6 +142,8 @@ def reached(root: ModuleType, rest: str) -> Any:
             following = getattr(found, piece, None)
         except ImportError:  # a module that says in one line why it is not here
             return None
+        except TileError:  # refused on purpose, with a message that says what takes its place
+            return REFUSED
         if following is None:
             return found if callable(found) and not isinstance(found, type) else None
         found = following

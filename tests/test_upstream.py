@@ -11,6 +11,7 @@ SCRIPT = """\
 import tilelang as tl
 import tilelang.language as T
 from tilelang import language, nothing
+from tilelang.language.fp8 import determine_fp8_type
 from tilelang.unknown import thing
 import torch_npu
 
@@ -20,7 +21,8 @@ PASSES = {"tl.ascend_auto_sync": True}
 @tl.jit(out_idx=[-1], pass_configs={"tl.ascend_auto_sync": True, "tl.no_such_key": 1})
 def factory():
     T.copy(a, b, strange=1)
-    T.copy(a, b)
+    T.copy(a, b, annotations={})
+    T.WSSync.of_a_gpu
     T.tile.add(a, b, c)
     T.tile.no_such_op(a)
     language.serial(4)

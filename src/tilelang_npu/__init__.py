@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # all names: a type checker sees only these, and reports a mi
     from tilelang_npu.runtime.cache.entries import set_cache_dir as set_cache_dir
     from tilelang_npu.runtime.jit.factory import compile, jit  # noqa: A004  (TileLang's public name is tilelang.compile)
     from tilelang_npu.runtime.jit.factory import lower as lower
+    from tilelang_npu.runtime.jit.factory import par_compile as par_compile
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.runtime.reports import profiler
     from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType, do_bench
@@ -79,6 +80,7 @@ _NAMES = {
     "get_cache_dir": ("runtime.cache.entries", "get_cache_dir"),
     "jit": ("runtime.jit.factory", "jit"),
     "lower": ("runtime.jit.factory", "lower"),
+    "par_compile": ("runtime.jit.factory", "par_compile"),
     "next_power_of_2": ("math", "next_power_of_2"),
     "set_autotune_inputs": ("runtime.tuning.autotune", "set_autotune_inputs"),
     "set_cache_dir": ("runtime.cache.entries", "set_cache_dir"),

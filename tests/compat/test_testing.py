@@ -100,7 +100,9 @@ def test_comparison_lets_a_share_differ() -> None:
         testing.torch_assert_close(a, a[:-1])
 
 
-@pytest.mark.parametrize("mark", [testing.requires_cuda, testing.requires_rocm, testing.requires_llvm])
+@pytest.mark.parametrize("mark", [
+    testing.requires_cuda, testing.requires_rocm, testing.requires_llvm, testing.requires_cdna, testing.requires_cuda_or_cdna,
+    testing.requires_gfx950])
 def test_tests_for_other_machines_are_skipped(mark) -> None:
     def test() -> None:
         raise AssertionError
@@ -108,3 +110,12 @@ def test_tests_for_other_machines_are_skipped(mark) -> None:
     (found,) = mark(test).pytestmark
     assert found.name == "skip"
     assert found.kwargs["reason"].endswith("only an NPU is simulated")
+
+
+def test_tests_that_need_a_package_are_skipped_without_it() -> None:
+    def test() -> None:
+        """Never runs."""
+
+    assert testing.requires_package("json", "numpy.linalg")(test) is test
+    (found,) = testing.requires_package("json", "no_such_package.part")(test).pytestmark
+    assert found.kwargs["reason"] == "needs no_such_package.part"

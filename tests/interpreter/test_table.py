@@ -29,6 +29,7 @@ OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "Strid
 NO_VALUE = {
     "barrier_all": "it orders the pipes of a core, whose operations are executed one after the other; six more names are it",
     "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs",
+    "evaluate": "its argument has the effect, which is executed before the call",
     "meta_var": "it gives its argument back"}
 """Operations without an effect that could be removed."""
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",

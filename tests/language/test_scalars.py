@@ -141,3 +141,49 @@ def test_elements_of_every_integer_type_are_read_and_written(dtype: str) -> None
     tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})(x, y)
     np.testing.assert_array_equal(y[0::2], x[1::2])
     np.testing.assert_array_equal(y[1::2], x[0::2] - np.array(1, dtype))
+
+
+def test_the_functions_of_fast_mathematics_are_those_of_the_plain_names() -> None:
+    @tilelang.jit(out_idx=[-1])
+    def factory() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((64,), "float32"), B: T.Tensor((8, 64), "float32")) -> None:
+            with T.Kernel(1, threads=128):
+                a = T.alloc_fragment((64,), "float32")
+                b = T.alloc_fragment((8, 64), "float32")
+                T.copy(A, a)
+                for j in T.Parallel(64):
+                    b[0, j] = T.__exp(a[j])
+                    b[1, j] = T.__exp10(a[j])
+                    b[2, j] = T.__log(a[j])
+                    b[3, j] = T.__log2(a[j])
+                    b[4, j] = T.__log10(a[j])
+                    b[5, j] = T.__sin(a[j])
+                    b[6, j] = T.__cos(a[j])
+                    b[7, j] = T.__tan(a[j])
+                T.copy(b, B)
+
+        return main
+
+    a = np.random.default_rng(0).uniform(0.1, 1.5, 64).astype(np.float32)
+    wanted = [np.exp(a), 10**a, np.log(a), np.log2(a), np.log10(a), np.sin(a), np.cos(a), np.tan(a)]
+    np.testing.assert_allclose(factory()(a), wanted, rtol=2e-5, atol=2e-6)
+    assert T.__log2 is T.log2
+
+
+def test_a_value_can_be_evaluated_and_discarded() -> None:
+    @tilelang.jit(out_idx=[-1])
+    def factory() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((64,), "float32"), n: T.int32, B: T.Tensor((64,), "float32")) -> None:
+            with T.Kernel(1, threads=128):
+                a = T.alloc_fragment((64,), "float32")
+                T.evaluate(0)
+                T.evaluate(T.max(n, 1) + T.align_up(n, 8))
+                T.copy(A, a)
+                T.copy(a, B)
+
+        return main
+
+    a = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(factory()(a, 3), a)

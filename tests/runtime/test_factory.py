@@ -228,3 +228,20 @@ def test_a_factory_may_be_a_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     given = np.ones(32, np.float32)
     assert (members.held(given) == given).all()
     assert isinstance(Members.method, Factory)
+
+
+def test_several_kernels_are_compiled_by_one_call(caplog: pytest.LogCaptureFixture) -> None:
+    given = np.arange(24 * 64, dtype=np.float32).reshape(24, 64)
+    made = tilelang.jit(out_idx=[-1])(factory)
+    for kernels in (made.par_compile([{"rows": 8}, (24,)], num_workers=2),
+                    tilelang.par_compile([factory(8), factory(24)], out_idx=[-1])):
+        for kernel, rows in zip(kernels, (8, 24), strict=True):
+            assert kernel is not None
+            np.testing.assert_array_equal(kernel(given[:rows]), given[:rows])
+    assert made.par_compile([(8,)])[0] is made(8)
+    with pytest.raises(TileError, match="T104"):
+        made.par_compile([(8,), (2000,)])
+    first, second = made.par_compile([(8,), (2000,)], ignore_error=True)
+    assert first is made(8)
+    assert second is None
+    assert "T104" in caplog.text

@@ -183,3 +183,45 @@ def test_a_product_of_fewer_rows_than_are_cleared(matrices: Any, allocate: Any, 
     kernel = tilelang.compile(main, out_idx=[-1], target="npuir")
     expected = np.where(np.arange(32)[:, None] < rows, product, 0)
     np.testing.assert_allclose(kernel(a, b, rows), expected, rtol=1e-4, atol=1e-4)
+
+
+def _two_products(rows: int, wide: int, narrow: int, steps: int) -> Any:
+    """``C = A @ B`` and ``D = A @ E``, whose accumulators are both needed by the next iteration."""
+    @T.prim_func
+    def main(A: T.Tensor((rows, steps * 32), "float16"), B: T.Tensor((steps * 32, wide), "float16"),
+             E: T.Tensor((steps * 32, narrow), "float16"), D: T.Tensor((rows, narrow), "float32"),
+             C: T.Tensor((rows, wide), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((rows, 32), "float16")
+            b = T.alloc_shared((32, wide), "float16")
+            e = T.alloc_shared((32, narrow), "float16")
+            c = T.alloc_fragment((rows, wide), "float32")
+            d = T.alloc_fragment((rows, narrow), "float32")
+            T.clear(c)
+            T.clear(d)
+            for k in T.Pipelined(steps, num_stages=2):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.copy(E[k * 32, 0], e)
+                T.gemm(a, b, c)
+                T.gemm(a, e, d)
+            T.copy(c, C)
+            T.copy(d, D)
+
+    return main
+
+
+def test_accumulators_that_l0c_has_no_room_for_are_in_ub(rng: np.random.Generator) -> None:
+    a, b, e = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((128, 96), (96, 192), (96, 128)))
+    d = np.zeros((128, 128), np.float32)
+    kernel = tilelang.compile(_two_products(128, 192, 128, 3), out_idx=[-1], target="npuir", sanitize=True)
+    np.testing.assert_array_equal(kernel(a, b, e, d), a.astype(np.float32) @ b.astype(np.float32))
+    np.testing.assert_array_equal(d, a.astype(np.float32) @ e.astype(np.float32))
+    assert kernel.mlir("accumulate-in-ub").count('tile.elementwise "add"') == 4  # each in two parts
+
+
+def test_accumulators_that_l0c_has_room_for_stay(rng: np.random.Generator) -> None:
+    a, b, e = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((128, 64), (64, 128), (64, 96)))
+    kernel = tilelang.compile(_two_products(128, 128, 96, 2), out_idx=[-1], target="npuir", sanitize=True)
+    np.testing.assert_array_equal(kernel(a, b, e, np.zeros((128, 96), np.float32)), a.astype(np.float32) @ b.astype(np.float32))
+    assert 'tile.elementwise "add"' not in kernel.mlir("accumulate-in-ub")

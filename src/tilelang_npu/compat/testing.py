@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,9 +19,11 @@ from tilelang_npu.runtime.reports.profiler import compare
 from tilelang_npu.runtime.settings import environment
 
 __all__ = [
-    "Benchmark", "main", "perf_report", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version",
+    "Benchmark", "main", "perf_report", "process_func", "regression", "requires_cdna", "requires_cuda",
+    "requires_cuda_compute_version",
     "requires_cuda_compute_version_eq", "requires_cuda_compute_version_ge", "requires_cuda_compute_version_gt",
-    "requires_cuda_compute_version_le", "requires_cuda_compute_version_lt", "requires_llvm", "requires_metal", "requires_rocm",
+    "requires_cuda_compute_version_le", "requires_cuda_compute_version_lt", "requires_cuda_or_cdna", "requires_gfx950",
+    "requires_llvm", "requires_metal", "requires_package", "requires_rocm",
     "set_random_seed", "torch_assert_close",
 ]
 
@@ -112,9 +115,26 @@ def _skipped(what: str, runs: Callable[[], bool] = lambda: False) -> Callable[[F
 
 
 requires_cuda = _skipped("CUDA", environment.GPU.is_on)
+requires_cuda_or_cdna = _skipped("CUDA, or an AMD GPU", environment.GPU.is_on)
 requires_rocm = _skipped("ROCm")
+requires_cdna = _skipped("an AMD GPU")
+requires_gfx950 = _skipped("an AMD GPU of type gfx950")
 requires_metal = _skipped("Metal")
 requires_llvm = _skipped("LLVM")
+
+
+def requires_package(*packages: str) -> Callable[[F], F]:
+    """Returns a decorator that skips a test unless all packages of these names are installed."""
+    missing = [name for name in packages if find_spec(name.partition(".")[0]) is None]
+
+    def mark(function: F) -> F:
+        import pytest
+
+        return pytest.mark.skip(reason=f"needs {', '.join(missing)}")(function) if missing else function
+
+    return mark
+
+
 _COMPARISONS: dict[str, Callable[..., bool]] = {
     "ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt, "eq": operator.eq}
 

@@ -490,13 +490,30 @@ def _columns(matrix: TileRef, axis: int, first: int, count: int) -> TileRef:
     return HostSlice(matrix.buffer, offsets, sizes, matrix.kept)
 
 
-# --- additions to global tensors -----------------------------------------------------------------------------------------
+# --- atomic updates of global tensors ------------------------------------------------------------------------------------
 
 
 @known(*(prefix + name for prefix in ("", "v", "npuir_") for name in ("atomic_add", "atomic_addx2", "atomic_addx4")),
        "tile.atomic_add")
 def atomic_add(dst: object, src: object, size: object = None, *, memory_order: str | None = None) -> None:
     """Adds a tile to a tile of a global tensor, or a number to an element of a global tensor (``T.atomic_add``)."""
+    _update(np.add, dst, src, size)
+
+
+@known("atomic_max")
+def atomic_max(dst: object, src: object, size: object = None, *, memory_order: str | None = None) -> None:
+    """Replaces elements of a global tensor by those of a tile, or by a number, that are larger (``T.atomic_max``)."""
+    _update(np.maximum, dst, src, size)
+
+
+@known("atomic_min")
+def atomic_min(dst: object, src: object, size: object = None, *, memory_order: str | None = None) -> None:
+    """Replaces elements of a global tensor by those of a tile, or by a number, that are smaller (``T.atomic_min``)."""
+    _update(np.minimum, dst, src, size)
+
+
+def _update(combine: np.ufunc, dst: object, src: object, size: object) -> None:
+    """Combines a tile with a tile of a global tensor, or a number with an element of a global tensor."""
     core, launch = current(), running_launch()
     if core.points is not None:
         raise NeedsPoints
@@ -504,7 +521,8 @@ def atomic_add(dst: object, src: object, size: object = None, *, memory_order: s
     if isinstance(place, HostElement) and place.buffer.space == "gm" and size is None and not isinstance(src, TileRef):
         if core.touches(shared=True, writes=True):
             launch.before_write(memory_of(place))
-            place.buffer.array[place.start()] += stored(src, place.kind)
+            array, start = place.buffer.array, place.start()
+            array[start] = combine(array[start], stored(src, place.kind))
         return
     source, target = operand(src), place
     if source.buffer.space == "gm" and target.buffer.space != "gm":  # older scripts pass (src, dst)
@@ -515,7 +533,8 @@ def atomic_add(dst: object, src: object, size: object = None, *, memory_order: s
         launch.before_write(b)
         tile, sizes = b.inside()
         if 0 not in sizes:
-            tile[...] = (tile + cast_elements(a.view(), b.kind)[tuple(slice(0, part) for part in sizes)]).astype(tile.dtype)
+            new = cast_elements(a.view(), b.kind)[tuple(slice(0, part) for part in sizes)]
+            tile[...] = combine(tile, new).astype(tile.dtype)
 
 
 @tiles("set_atomic")

@@ -92,6 +92,8 @@ OPERATIONS.update({
     "shift_left": lambda value, amount: binary("lshift", value, amount),
     "shift_right": lambda value, amount: binary("rshift", value, amount),
     "ceildiv": lambda left, right: binary("floordiv", binary("add", left, binary("sub", right, 1)), right),
+    "align_up": lambda left, right: binary(
+        "mul", binary("floordiv", binary("add", left, binary("sub", right, 1)), right), right),
     "exp10": lambda value: operator.pow(10.0, value) if is_literal(value) else function(
         np.exp, binary("mul", value, math.log(10.0))),
     "hypot": lambda left, right: function(
@@ -166,6 +168,11 @@ def assert_(condition: object, message: str = "") -> None:
     """Raises T148 if a condition on sizes is false (``T.assert_``)."""
     if not bool(condition):
         raise fail(f"the assertion does not hold: {message}", "check the sizes", "T148")
+
+
+@known("evaluate")
+def evaluate(value: object) -> None:
+    """Does nothing: the expression was evaluated for the call (``T.evaluate``)."""
 
 
 @known("meta_var")

@@ -35,12 +35,12 @@ _LOADED: dict[ModuleType, tuple[str, ...]] = {
         "grid", "loop_break", "parallel", "rs", "serial", "unroll", "vectorized"),
     layouts: ("Fragment", "Layout"),
     scalar: (
-        "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-        "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign", "cos", "cosh",
-        "erf", "exp", "exp2", "exp10", "fabs", "floor", "floordiv", "floormod", "hypot", "if_then_else", "isfinite", "isinf",
-        "isnan", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow",
-        "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-        "truncdiv", "truncmod"),
+        "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "align_up", "asin", "asinh", "atan", "atan2", "atanh",
+        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign",
+        "cos", "cosh", "erf", "exp", "exp2", "exp10", "fabs", "floor", "floordiv", "floormod", "hypot", "if_then_else",
+        "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint",
+        "popcount", "pow", "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt",
+        "tan", "tanh", "trunc", "truncdiv", "truncmod"),
     symbols: ("Sym", "dynamic", "symbolic"),
     types: ("Ref", "StridedTensor", "Tensor"),
     unsupported: (),
@@ -52,6 +52,9 @@ for _module, _names in _LOADED.items():
         if _module is scalar:  # a function of scalars is also called by other functions of its module
             vars(scalar)[_name] = _dispatched(_name, vars(scalar)[_name], note_gpu_arguments)
         globals()[_name] = vars(_module)[_name]
+
+for _name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan"):  # a GPU's approximation of the function
+    globals()[f"__{_name}"] = globals()[_name]
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
@@ -93,7 +96,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "shmem_signal_wait_until")},
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
     "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
-    "meta_var": ("scalar", "meta_var"),
+    "meta_var": ("scalar", "meta_var"), "evaluate": ("scalar", "evaluate"),
     "any_of": ("logical", "any_of"), "all_of": ("logical", "all_of"),
     "vbitcast": ("movement", "vbitcast"), "npuir_bitcast": ("movement", "npuir_bitcast"),
     "npuir_reduce": ("reduction", "reduce"),
@@ -183,7 +186,7 @@ def _functions() -> tuple[str, ...]:
 
 
 _STRUCTURED = frozenset((
-    "print", "npuir_print", "vextract_pairs", "tile.atomic_add", "tile.row_expand_mul_nd",
+    "print", "npuir_print", "vextract_pairs", "atomic_max", "atomic_min", "tile.atomic_add", "tile.row_expand_mul_nd",
     *(f"tile.row_expand_{name}{suffix}" for name in ("mul", "sub", "div") for suffix in ("", "_experiment")),
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
 """Names of functions in ``structured`` that are not an entry of the op table."""

@@ -116,6 +116,7 @@ from tilelang_npu.language.scalar import Select as Select
 from tilelang_npu.language.scalar import abs as abs
 from tilelang_npu.language.scalar import acos as acos
 from tilelang_npu.language.scalar import acosh as acosh
+from tilelang_npu.language.scalar import align_up as align_up
 from tilelang_npu.language.scalar import asin as asin
 from tilelang_npu.language.scalar import asinh as asinh
 from tilelang_npu.language.scalar import assert_ as assert_
@@ -135,6 +136,7 @@ from tilelang_npu.language.scalar import copysign as copysign
 from tilelang_npu.language.scalar import cos as cos
 from tilelang_npu.language.scalar import cosh as cosh
 from tilelang_npu.language.scalar import erf as erf
+from tilelang_npu.language.scalar import evaluate as evaluate
 from tilelang_npu.language.scalar import exp as exp
 from tilelang_npu.language.scalar import exp10 as exp10
 from tilelang_npu.language.scalar import exp2 as exp2
@@ -369,6 +371,28 @@ def atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_orde
     Raises:
         TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
             operands are in GM; T190, another ``memory_order``.
+    """
+
+def atomic_max(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Write to a tile of the global tensor ``dst`` the larger value of each of its elements and that of the tile ``src``.
+
+    ``src`` is in UB or L0C. Each element is updated atomically. Operands are as for ``T.atomic_add``.
+
+    Example: ``T.atomic_max(C[row, 0], tile)``
+
+    Raises:
+        TileError: as ``T.atomic_add``.
+    """
+
+def atomic_min(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Write to a tile of the global tensor ``dst`` the smaller value of each of its elements and that of the tile ``src``.
+
+    ``src`` is in UB or L0C. Each element is updated atomically. Operands are as for ``T.atomic_add``.
+
+    Example: ``T.atomic_min(C[row, 0], tile)``
+
+    Raises:
+        TileError: as ``T.atomic_add``.
     """
 
 def axpy(A: Tile, B: Operand, C: Tile) -> None:
@@ -3882,52 +3906,52 @@ __all__ = [
     "And", "Buffer", "Cast", "Else", "Fragment", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "Layout",
     "LocalBuffer", "Macro", "Not", "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Ref", "Scope", "Select",
     "Serial", "SharedBuffer", "SimdVF", "SimtVF", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh",
-    "add", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment", "alloc_global",
-    "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
+    "add", "align_up", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment",
+    "alloc_global", "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
     "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout",
     "annotate_min_blocks_per_sm", "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers",
     "any_of", "arange", "asin", "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add",
-    "atomic_addx2", "atomic_addx4", "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not",
-    "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool", "c2d_im2col", "cast", "ceil", "ceildiv",
-    "clamp", "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa",
-    "copysign", "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave",
-    "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf",
-    "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float",
-    "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod",
-    "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp", "get_thread_binding", "get_thread_bindings", "grid",
-    "half", "hypot", "if_then_else", "ilogb", "im2col", "inc_max_nreg", "infinity", "init_flag", "int", "int16",
-    "int32", "int4", "int64", "int8", "interleave", "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln",
-    "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break", "macro", "max", "max_value", "meta_var", "min",
-    "min_value", "mma", "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs",
-    "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add", "npuir_atomic_addx2",
-    "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift", "npuir_bitwise_not",
-    "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast", "npuir_clamp",
-    "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax", "npuir_cumsum",
-    "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill",
-    "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf",
-    "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2",
-    "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad",
-    "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape",
-    "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sort", "npuir_sqrt",
-    "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos",
-    "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
-    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
-    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
-    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
-    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
-    "select", "serial", "set_atomic", "set_atomic_add", "set_atomic_none", "set_cross_flag", "set_deq_scale",
-    "set_flag", "set_max_nreg", "shift_left", "shift_right", "shmem_barrier", "shmem_barrier_all", "shmem_fence",
-    "shmem_get_nbi", "shmem_mte_quiet", "shmem_put_nbi", "shmem_quiet", "shmem_signal_op", "shmem_signal_wait_until",
-    "shmem_ub_atomic_add_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi", "short", "sigmoid", "silu", "sin", "sinh",
-    "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier", "symbolic", "sync_all", "sync_block_set",
-    "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan", "tanh", "tfloat32", "tile", "transpose",
-    "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs",
-    "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
-    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
-    "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2",
-    "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather", "view", "vilogb", "vinterleave", "visinf",
-    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul",
-    "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid",
-    "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag",
-    "warpgroup_fence_operand",
+    "atomic_addx2", "atomic_addx4", "atomic_max", "atomic_min", "axpy", "barrier_all", "bfloat16", "bitwise_and",
+    "bitwise_lshift", "bitwise_not", "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool",
+    "c2d_im2col", "cast", "ceil", "ceildiv", "clamp", "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare",
+    "concat", "const", "copy", "copy_pa", "copysign", "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum",
+    "dec_max_nreg", "deinterleave", "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype",
+    "dump_tensor", "dynamic", "empty", "erf", "evaluate", "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async",
+    "fill", "finalize_reducer", "flip", "float", "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn",
+    "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp",
+    "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot", "if_then_else", "ilogb", "im2col",
+    "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave", "isfinite",
+    "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break",
+    "macro", "max", "max_value", "meta_var", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
+    "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan",
+    "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
+    "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor",
+    "npuir_brc", "npuir_cast", "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos",
+    "npuir_cummax", "npuir_cumsum", "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp",
+    "npuir_exp2", "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_floor", "npuir_floordiv", "npuir_gather",
+    "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz",
+    "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul",
+    "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce",
+    "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid",
+    "npuir_sin", "npuir_sort", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan",
+    "npuir_tanh", "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad",
+    "parallel", "pdl_sync", "pdl_trigger", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf",
+    "ptx_commit_group", "ptx_wait_group", "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all",
+    "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod",
+    "reduce_sum", "reduce_with_index", "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu",
+    "reshape", "round", "rs", "rsqrt", "select", "serial", "set_atomic", "set_atomic_add", "set_atomic_none",
+    "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right", "shmem_barrier",
+    "shmem_barrier_all", "shmem_fence", "shmem_get_nbi", "shmem_mte_quiet", "shmem_put_nbi", "shmem_quiet",
+    "shmem_signal_op", "shmem_signal_wait_until", "shmem_ub_atomic_add_nbi", "shmem_ub_get_nbi", "shmem_ub_put_nbi",
+    "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier",
+    "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan",
+    "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64",
+    "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2",
+    "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift",
+    "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv",
+    "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather",
+    "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi",
+    "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu",
+    "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh",
+    "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]

@@ -12,9 +12,11 @@ from tilelang_npu.language.elements import ElementType, element_type
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.builder import AtomicMode, Builder
 
-__all__ = ["require_addable", "set_atomic", "set_atomic_add", "set_atomic_none"]
+__all__ = ["UPDATES", "require_updatable", "set_atomic", "set_atomic_add", "set_atomic_none"]
 
-_ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
+UPDATES = {"add": "addition", "max": "maximum", "min": "minimum"}
+"""The kinds of atomic updates, with their names in messages."""
+_UPDATABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
 """The element types that the chips update atomically in a global tensor."""
 _KINDS = ("add", "max", "min", "none")
 
@@ -61,14 +63,20 @@ def set_atomic_none(dtype: ElementType = "float32") -> None:
     _set("T.set_atomic_none", "none", dtype)
 
 
-def require_addable(what: str, element: DType) -> None:
+def require_updatable(what: str, kind: str, element: DType) -> None:
     """Checks that the chips update elements of a type atomically.
+
+    Args:
+        what: the name of the call, for messages.
+        kind: the operation: one of :data:`UPDATES`.
+        element: the element type.
 
     Raises:
         TileError: T110, they do not.
     """
-    if element not in _ADDABLE:
-        raise TileError(f"{what}: no atomic addition of {element}", code="T110", help="it works on " + ", ".join(_ADDABLE))
+    if element not in _UPDATABLE:
+        raise TileError(f"{what}: no atomic {UPDATES.get(kind, 'update')} of {element}", code="T110",
+                        help="it works on " + ", ".join(_UPDATABLE))
 
 
 def _set(what: str, kind: object, dtype: object) -> None:
@@ -77,7 +85,7 @@ def _set(what: str, kind: object, dtype: object) -> None:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise TileError(f"{what}: there is no atomic mode {kind!r}", code="T145", help="the modes are " + ", ".join(_KINDS))
     element = element_type(dtype, what)
-    require_addable(what, element)
+    require_updatable(what, kind, element)
     old = builder.atomic
     if old is not None and old.path != builder.path:
         raise TileError(f"{what}: the mode was set in another loop or branch", code="T190", location=builder.location,

@@ -97,6 +97,13 @@ def meta_var(value: ValueT) -> ValueT:
     return value
 
 
+def evaluate(value: object) -> None:
+    """Evaluate an expression and discard its value, as TVM's statement of this name does.
+
+    Example: ``T.evaluate(T.max(n, 1))``
+    """
+
+
 def _is_element(value: object) -> bool:
     from tilelang_npu.traced.scalars import Place  # imports xDSL, which functions of the host do without
 
@@ -113,6 +120,18 @@ def ceildiv(left: Whole, right: Whole) -> Whole:
     Example: ``T.ceildiv(M, 128)``
     """
     return (left + (right - 1)) // right
+
+
+@overload
+def align_up(left: int, right: int) -> int: ...
+@overload
+def align_up(left: Whole, right: Whole) -> Whole: ...
+def align_up(left: Whole, right: Whole) -> Whole:
+    """Return the smallest multiple of the integer ``right`` that is not less than the integer ``left``.
+
+    Example: ``T.align_up(M, 128)``
+    """
+    return (left + (right - 1)) // right * right
 
 
 @overload

@@ -19,7 +19,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language import movement
-from tilelang_npu.language.atomic_mode import require_addable
+from tilelang_npu.language.atomic_mode import UPDATES, require_updatable
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat_memory import elements_from, flattened
 from tilelang_npu.language.operands import (
@@ -853,29 +853,72 @@ def _atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order
         TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
             operands are in GM; T190, another ``memory_order``.
     """
+    _update(what, "add", dst, src, size, memory_order)
+
+
+@_function("atomic_max")
+def _atomic_max(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None, what: str) -> None:
+    """Write to a tile of the global tensor ``dst`` the larger value of each of its elements and that of the tile ``src``.
+
+    ``src`` is in UB or L0C. Each element is updated atomically. Operands are as for ``T.atomic_add``.
+
+    Example: ``NAME(C[row, 0], tile)``
+
+    Raises:
+        TileError: as ``T.atomic_add``.
+    """
+    _update(what, "max", dst, src, size, memory_order)
+
+
+@_function("atomic_min")
+def _atomic_min(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None, what: str) -> None:
+    """Write to a tile of the global tensor ``dst`` the smaller value of each of its elements and that of the tile ``src``.
+
+    ``src`` is in UB or L0C. Each element is updated atomically. Operands are as for ``T.atomic_add``.
+
+    Example: ``NAME(C[row, 0], tile)``
+
+    Raises:
+        TileError: as ``T.atomic_add``.
+    """
+    _update(what, "min", dst, src, size, memory_order)
+
+
+def _update(what: str, kind: str, dst: Tile, src: Tile, size: Sizes | None, memory_order: str | None) -> None:
+    """Emits an atomic update of a tile or an element of a global tensor.
+
+    Args:
+        what: the name of the call, for messages.
+        kind: the operation: one of ``atomic_mode.UPDATES``.
+        dst, src, size, memory_order: the arguments of the call.
+
+    Raises:
+        TileError: as ``T.atomic_add``.
+    """
     if memory_order not in (None, "relaxed"):
         raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
-                        help="remove memory_order: an atomic addition orders no other access; T.sync_all() orders the accesses"
-                             " of blocks")
+                        help=f"remove memory_order: an atomic {UPDATES[kind]} orders no other access; T.sync_all() orders the"
+                             " accesses of blocks")
     builder = Builder.running(what)
     place = place_of(dst)
     if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Addressable):
-        require_addable(what, place.buffer.element)
-        if builder.repeats > 1 and not builder.in_parallel:
+        require_updatable(what, kind, place.buffer.element)
+        if kind == "add" and builder.repeats > 1 and not builder.in_parallel:
             raise TileError(f"{what}: {builder.repeats} threads of a GPU would each add to {place.describe()}", code="T190",
                             help="let one thread add, under `if T.get_thread_binding() == 0:`, or add a multiple of the value")
-        place.store(src, adds=True)
+        place.store(src, atomic=kind)
         return
     source, target = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     if source.buffer.space == "gm" and target.buffer.space != "gm":  # older scripts pass (src, dst)
         source, target = target, source
     if target.buffer.space != "gm" or source.buffer.space == "gm":
-        raise TileError(f"{what} adds a buffer on the chip to a global tensor", code="T132",
+        does = "adds a buffer on the chip to" if kind == "add" else "combines a buffer on the chip with"
+        raise TileError(f"{what} {does} a global tensor", code="T132",
                         help="the destination must be a tensor parameter of the kernel, and the source a buffer on the chip")
     a, b = movement.extents(builder, what, source, target, size)
-    require_addable(what, b.dtype)
+    require_updatable(what, kind, b.dtype)
     check_inside(what, a)
-    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what, by_point=True)
+    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=kind), what, by_point=True)
 
 
 @_function("print")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import StringAttr, UnrealizedConversionCastOp
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
@@ -268,12 +268,12 @@ class Element(Place):
                      current.epoch)
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
-    def store(self, value: object, *, adds: bool = False) -> None:
+    def store(self, value: object, *, atomic: str | None = None) -> None:
         """Emits a store to the element at the current position.
 
         Args:
             value: the value, which is converted to the element type.
-            adds: whether the value is added to the element atomically instead.
+            atomic: ``add``, ``max`` or ``min`` if the value is combined with the element atomically instead.
 
         Raises:
             TileError: T160, the statement is outside of ``T.Kernel``; T110, T141, the value cannot be converted.
@@ -286,8 +286,8 @@ class Element(Place):
             stored = current.discardable(UnrealizedConversionCastOp.get([stored], [element_type(kind)])).results[0]
         indices = [_position(current, index).ssa(current) for index in self.indices]
         made = memref.StoreOp.get(stored, self.buffer.value, indices)
-        if adds:
-            made.attributes[tile.ATOMIC] = UnitAttr()
+        if atomic is not None:
+            made.attributes[tile.ATOMIC] = StringAttr(atomic)
         current.emit(made)
 
     def __str__(self) -> str:

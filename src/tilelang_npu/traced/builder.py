@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import MemRefType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
@@ -124,11 +124,9 @@ class Builder(Emitter):
         if element != mode.element:
             raise TileError(f"{what} writes {element}, and the atomic mode is {mode.kind} of {mode.element}", code="T110",
                             help=f"call T.set_atomic({mode.kind!r}, {str(element)!r}), or T.set_atomic_none() before the copy")
-        if copy.atomic is not None and mode.kind != "add":
+        if copy.atomic is not None and (copy.atomic.data, mode.kind) != ("add", "add"):
             raise TileError(f"{what} in the atomic mode {mode.kind}", code="T190", help="call T.set_atomic_none() before it")
-        copy.properties["atomic"] = UnitAttr()
-        if mode.kind != "add":
-            copy.properties["combine"] = StringAttr(mode.kind)
+        copy.properties["atomic"] = StringAttr(mode.kind)
 
     def in_every_core(self, emit: Callable[[], object]) -> None:
         """Calls ``emit`` at a position that every core executes.

@@ -14,7 +14,7 @@ func.func @k(%X: memref<8x2752xbf16, #hivm.address_space<gm>>, %Y: memref<8x2752
     tile.copy %x to %Y : memref<8x2752xf32, #hivm.address_space<ub>> to memref<8x2752xbf16, #hivm.address_space<gm>>
   }
   scf.for %j = %c0 to %c4 step %c1 {
-    tile.copy %x to %Y atomic : memref<8x2752xf32, #hivm.address_space<ub>> to memref<8x2752xbf16, #hivm.address_space<gm>>
+    tile.copy %x to %Y atomic "add" : memref<8x2752xf32, #hivm.address_space<ub>> to memref<8x2752xbf16, #hivm.address_space<gm>>
   } {tile.num_stages = 2 : i64}
   scf.for %k = %c0 to %c4 step %c1 {
     tile.copy %X to %x : memref<8x2752xbf16, #hivm.address_space<gm>> to memref<8x2752xf32, #hivm.address_space<ub>>

@@ -20,7 +20,16 @@ from functools import cache
 from typing import ClassVar, Literal, TypeVar, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, NoneAttr, SymbolRefAttr, UnrankedMemRefType, VectorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnrankedMemRefType,
+    VectorType,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrConstraint,
@@ -49,8 +58,8 @@ from tilelang_npu.dialects.ir.fields import accessors, operand_positions
 from tilelang_npu.target.chip_data import PipeName
 
 __all__ = ["ATOMIC", "VECTOR_FUNCTION", "Allocates", "Effect", "EffectsOp", "Fields", "OperandEffects", "accesses",
-           "called_function", "check_effects", "declare_effects", "effects_of", "is_memory", "is_pure", "is_vector_call",
-           "op_with_effects"]
+           "atomic_kind_of", "called_function", "check_effects", "declare_effects", "effects_of", "is_memory", "is_pure",
+           "is_vector_call", "op_with_effects"]
 
 
 @dataclass(frozen=True, init=False)
@@ -222,7 +231,15 @@ arith.ExtSIOp.traits = traits_def(*arith.ExtSIOp.traits, Pure())
 VECTOR_FUNCTION = "hivm.vector_function"
 """The attribute of a function that computes on vector registers, and of the calls of it."""
 ATOMIC = "tile.atomic"
-"""The attribute of a ``memref.store`` that atomically adds the value to the element instead of replacing the element."""
+"""The attribute of a ``memref.store`` that atomically combines the value with the element instead of replacing the element: a
+string attribute, ``add``, ``max`` or ``min``."""
+
+
+def atomic_kind_of(store: Operation) -> str | None:
+    """Returns how a ``memref.store`` combines its value with the element, by its attribute :data:`ATOMIC`; None if it does not.
+    """
+    kind = store.attributes.get(ATOMIC)
+    return kind.data if isinstance(kind, StringAttr) else None
 
 
 @cache

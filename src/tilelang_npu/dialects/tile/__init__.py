@@ -15,6 +15,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from tilelang_npu.dialects.ir.effects import ATOMIC as ATOMIC
+from tilelang_npu.dialects.ir.effects import atomic_kind_of as atomic_kind_of
 from tilelang_npu.dialects.tile import buffers, calls, compute, structure, vector_function
 
 # The names of the ops and attributes are listed once, in ``__all__`` of their modules.

@@ -52,8 +52,8 @@ class CopyOp(EffectsOp):
     source outside of the tensor's bounds also read as ``pad`` (by default zero). Elements of a global destination outside of
     the tensor's bounds are not written.
 
-    ``transpose`` swaps the last two axes. ``relu`` replaces negative values by zero. ``atomic`` adds each element atomically to
-    the global destination; with ``combine``, which is ``max`` or ``min``, the larger or the smaller element remains there. With
+    ``transpose`` swaps the last two axes. ``relu`` replaces negative values by zero. ``atomic`` is ``add``, ``max`` or ``min``:
+    each element is combined atomically with that of the global destination, by a sum, or the larger or smaller value. With
     ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the source matrix are divided
     evenly between the Vector cores, in order. With ``unit_flag``, a copy from L0C waits for each block of L0C until a product
     with a unit flag passes the block on, and then gives the block back.
@@ -66,26 +66,25 @@ class CopyOp(EffectsOp):
     transpose = opt_prop_def(UnitAttr)
     relu = opt_prop_def(UnitAttr)
     round_mode = opt_prop_def(StringAttr)
-    atomic = opt_prop_def(UnitAttr)
-    combine = opt_prop_def(StringAttr)
+    atomic = opt_prop_def(StringAttr)
     halves = opt_prop_def(UnitAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
-        " (`round` $round_mode^)? (`atomic` $atomic^)? (`combine` $combine^)? (`halves` $halves^)?"
+        " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)?"
         " (`unit_flag` $unit_flag^)? attr-dict"
         " `:` type($source) `to` type($target)"
     )
 
     def __init__(self, source: SSAValue, target: SSAValue, pad: SSAValue | None = None, *, transpose: bool = False,
-                 relu: bool = False, round_mode: str | None = None, atomic: bool = False, unit_flag: str | None = None):
+                 relu: bool = False, round_mode: str | None = None, atomic: str | None = None, unit_flag: str | None = None):
         super().__init__(
             operands=[source, target, [pad] if pad is not None else []],
             properties={
                 "transpose": UnitAttr() if transpose else None,
                 "relu": UnitAttr() if relu else None,
                 "round_mode": StringAttr(round_mode) if round_mode else None,
-                "atomic": UnitAttr() if atomic else None,
+                "atomic": StringAttr(atomic) if atomic else None,
                 "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
             },
         )
@@ -104,7 +103,7 @@ class CopyOp(EffectsOp):
                  "change the shape")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the copy is atomic: it then adds to the destination."""
+        """Whether the copy is atomic: it then combines its values with those of the destination."""
         return self.atomic is not None
 
 

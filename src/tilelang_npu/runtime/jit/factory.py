@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
@@ -141,6 +141,22 @@ class Factory(Generic[P, R]):
         kernel = make() if key is None else self._kernels.get(key, make)
         listeners.tell_compiled(kernel)
         return kernel
+
+    def par_compile(self, configs: Iterable[Mapping[str, object] | Sequence[object]], num_workers: int | None = None,
+                    ignore_error: bool = False) -> list[JITKernel | None]:
+        """Returns the compiled kernels for several sets of arguments, in order. They are compiled one after another.
+
+        Args:
+            configs: for each kernel its arguments: a mapping of named ones, or a sequence of positional ones.
+            num_workers: has no effect.
+            ignore_error: whether the result for arguments that cannot be compiled is None, after a warning.
+
+        Raises:
+            TileError: as :meth:`compile`, without ``ignore_error``.
+        """
+        calls = ((functools.partial(self.compile, **config) if isinstance(config, Mapping)
+                  else functools.partial(self.compile, *config)) for config in configs)
+        return _compile_all(calls, ignore_error=ignore_error)
 
     def draft(self, *args: object, **kwargs: object) -> Draft:
         """Returns the kernel for these arguments as a draft, which is traced but not lowered.
@@ -356,6 +372,37 @@ def compile(func: PrimFunc, **settings: object) -> JITKernel:  # noqa: A001  (Ti
     kernel = _make_kernel(func, read)
     listeners.tell_compiled(kernel)
     return kernel
+
+
+def par_compile(funcs: Iterable[PrimFunc], num_workers: int | None = None, ignore_error: bool = False, **settings: object
+                ) -> list[JITKernel | None]:
+    """Compiles several ``@T.prim_func`` one after another, and returns their kernels in order.
+
+    Args:
+        funcs: the functions under ``@T.prim_func``.
+        num_workers: has no effect.
+        ignore_error: whether the result for a function that cannot be compiled is None, after a warning.
+        settings: the same named arguments as those of :func:`jit`.
+
+    Raises:
+        TileError: as :func:`compile`, without ``ignore_error``.
+    """
+    return _compile_all((functools.partial(compile, func, **settings) for func in funcs), ignore_error=ignore_error)
+
+
+def _compile_all(compilations: Iterable[Callable[[], JITKernel]], *, ignore_error: bool) -> list[JITKernel | None]:
+    kernels: list[JITKernel | None] = []
+    for compilation in compilations:
+        try:
+            kernels.append(compilation())
+        except TileError as problem:
+            if not ignore_error:
+                raise
+            from tilelang_npu.runtime.settings.log import logger
+
+            logger.warning("%s", problem)
+            kernels.append(None)
+    return kernels
 
 
 class KernelText(str):

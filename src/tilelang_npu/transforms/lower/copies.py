@@ -103,10 +103,10 @@ def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
     way = lowering.chip.ways.get(route)
     path = _BY_OP.get(way.ops[0]) if way is not None else None
     if op.atomic is not None and route[1] != "gm":
-        raise refuse(op, f"the target of an atomic addition must be in GM, not in {name_of(route[1])}", "T230",
+        raise refuse(op, f"the target of an atomic operation must be in GM, not in {name_of(route[1])}", "T230",
                      help="add in UB with T.tile.add or T.vadd")
     if op.atomic is not None and route[0] not in ("ub", "cc"):
-        raise refuse(op, f"the source of an atomic addition must be in UB or L0C, not in {name_of(route[0])}", "T230",
+        raise refuse(op, f"the source of an atomic operation must be in UB or L0C, not in {name_of(route[0])}", "T230",
                      help="load the tile into a buffer in UB (T.alloc_ub)")
     if op.relu is not None and route[0] != "cc":
         raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {name_of(route[0])}", "T231",
@@ -336,12 +336,7 @@ def _ub_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     if partial is not None:
         source, target = source.resized(sizes), _clipped_view(emit, target, sizes)
     emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op),
-                             atomic=_atomic_kind(op) if op.atomic is not None else None))
-
-
-def _atomic_kind(op: tile.CopyOp) -> str:
-    """Returns how an atomic copy combines its elements with those of the tensor."""
-    return "add" if op.combine is None else op.combine.data
+                             atomic=None if op.atomic is None else op.atomic.data))
 
 
 def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -363,7 +358,7 @@ def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: Vi
             target = _clipped_view(emit, target, sizes)
     places = materialise(emit, source, op), materialise(emit, target, op)
     if op.atomic is not None:
-        emit.insert(hivm.SetAtomicOp(_atomic_kind(op), target.buffer.element))
+        emit.insert(hivm.SetAtomicOp(op.atomic.data, target.buffer.element))
     cores = tile.vector_cores_of(op)
     alone = cores == 1 or not lowering.chip.crosses(way)
     for sub in [None] if alone or op.halves is not None else range(cores):  # each Vector core has a buffer of its own

@@ -488,7 +488,8 @@ def _vector_ops_between(first: Operation | None, last: Operation) -> tuple[str, 
 
 
 def _add_by_copies(module: ModuleOp) -> None:
-    """Replaces atomic additions of single elements by copies from a tile of one element: no instruction adds from a register.
+    """Replaces atomic updates of single elements by copies from a tile of one element: no instruction combines a register with
+    an element.
     """
     for store in [op for op in module.walk() if isinstance(op, memref.StoreOp) and tile.ATOMIC in op.attributes]:
         kind = store.memref.type
@@ -498,7 +499,7 @@ def _add_by_copies(module: ModuleOp) -> None:
         zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
         place = tile.RegionOp(store.memref, list(store.indices), ones, range(len(ones)))
         made = [cell, zero, memref.StoreOp.get(store.value, cell.result, [zero.result] * len(ones)), place,
-                tile.CopyOp(cell.result, place.results[0], atomic=True)]
+                tile.CopyOp(cell.result, place.results[0], atomic=tile.atomic_kind_of(store))]
         for op in made:
             op.location = store.location
         Rewriter.replace_op(store, made, [])

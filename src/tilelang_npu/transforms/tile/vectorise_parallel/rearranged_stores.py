@@ -101,14 +101,14 @@ def _shift_offset(place: IndexSum, by: int) -> IndexSum:
 class Detours(RearrangedLoads):
     """Emits the detours of one loop for all loads and stores."""
 
-    def store_rearranged(self, held: SSAValue, target: SSAValue, places: Sequence[IndexSum], *, adds: bool) -> None:
+    def store_rearranged(self, held: SSAValue, target: SSAValue, places: Sequence[IndexSum], *, atomic: str | None) -> None:
         """Emits the detour of a store.
 
         Args:
             held: the tile with the values to store, with the shape of the iteration space.
             target: the buffer that is stored to.
             places: for each axis of the buffer, the index of the store as an ``IndexSum``.
-            adds: whether the values are added atomically to the elements of the buffer.
+            atomic: ``add``, ``max`` or ``min`` if the values are combined atomically with the elements of the buffer.
 
         Raises:
             NotVectorisableAtOnce: no operation can rearrange the elements, or an index is out of bounds, or a loop variable
@@ -119,8 +119,8 @@ class Detours(RearrangedLoads):
         self._check_all_axes(parts, self.extents)
         last = access.places[-1]
         if all(len(place.terms) <= 1 and all(abs(factor) == 1 for _, factor in place.terms) for place in parts.places):
-            self._store_transposed(held, parts, adds=adds)
-        elif space_of(target) == "gm" or adds:
+            self._store_transposed(held, parts, atomic=atomic)
+        elif space_of(target) == "gm" or atomic is not None:
             raise self.unsupported_error(target, "written")
         elif len(last.terms) == 1 and last.terms[0][1] == 2 and isinstance(last.offset, int):
             channel = last.offset % 2
@@ -146,7 +146,7 @@ class Detours(RearrangedLoads):
 
     # -- in another order ----------------------------------------------------------------------------------------------
 
-    def _store_transposed(self, held: SSAValue, access: ElementAccess, *, adds: bool) -> None:
+    def _store_transposed(self, held: SSAValue, access: ElementAccess, *, atomic: str | None) -> None:
         """Stores a tile to an access in which axes are swapped or reversed."""
         order = access.variables
         extents = [self.extents[axis] for axis in order]
@@ -164,7 +164,7 @@ class Detours(RearrangedLoads):
         if not ElementAccess(access.source, access.shape, sums).is_aligned_region(sizes):
             raise self.unsupported_error(access.source, "written")
         flat = None
-        strides = self.strides_of(access.source) if here and not adds else None
+        strides = self.strides_of(access.source) if here and atomic is None else None
         if strides is not None and tuple(sizes) == access.shape and prod(tile.shape_of(access.source)) == prod(sizes) and (
                 len(strides) == 1 or strides[-2] == tile.shape_of(access.source)[-1]):
             flat = self._view_as(self.before_loop, access.source, [prod(sizes)])
@@ -184,7 +184,7 @@ class Detours(RearrangedLoads):
         kept = [position for position, place in enumerate(access.places) if place.terms]
         if kept != list(range(len(sizes))) or tuple(sizes) != access.shape or any(start != 0 for start in starts):
             target = self.insert(self.before_loop, tile.RegionOp(target, starts, sizes, kept)).results[0]
-        self.insert(self.before_loop, tile.CopyOp(turned, target, atomic=adds))
+        self.insert(self.before_loop, tile.CopyOp(turned, target, atomic=atomic))
 
     # -- in turn with others ---------------------------------------------------------------------------------------------
 

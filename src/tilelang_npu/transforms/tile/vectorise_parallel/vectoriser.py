@@ -247,19 +247,19 @@ class Vectoriser(VectorTiles):
         kind = target.type
         assert isinstance(kind, MemRefType)
         element, place = kind.element_type, target
-        owner, adds = value.owner, tile.ATOMIC in store.attributes
+        owner, atomic = value.owner, tile.atomic_kind_of(store)
         if space_of(store.memref) == "gm":
             if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm" and self.invariants.is_variant(value):
                 held = self.operand(value)
                 if tile.shape_of(held) == tile.shape_of(target):
-                    self.emit(tile.CopyOp(held, target, atomic=adds))
+                    self.emit(tile.CopyOp(held, target, atomic=atomic))
                     return
             if isinstance(owner, Operation) and _CASTS.get(owner.name) == "rint" and self._is_accumulator(owner.operands[0]):
-                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=adds))
+                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=atomic))
                 return
             place = self.allocate(element)
             self._compute_statement(store.value, value, place)
-            self.emit(tile.CopyOp(place, target, atomic=adds))
+            self.emit(tile.CopyOp(place, target, atomic=atomic))
             return
         if is_block_aligned(target):
             self._compute_statement(store.value, value, target)
@@ -303,7 +303,7 @@ class Vectoriser(VectorTiles):
             held = copied
         group = self._interleavings.get(store)
         if group is None:
-            self.detours.store_rearranged(held, store.memref, sums, adds=tile.ATOMIC in store.attributes)
+            self.detours.store_rearranged(held, store.memref, sums, atomic=tile.atomic_kind_of(store))
             return
         self._interleaved_values[store] = held
         if all(each in self._interleaved_values for each in group.stores):
