@@ -1,12 +1,16 @@
 """Compares modelled times with published measurements of the same kernels.
 
-    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--leave-out] [--json FILE] [--write | --page]
+    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--aside] [--clock MHZ] [--leave-out] [--json FILE]
+                                   [--write | --page]
 
 The measurements are in ``calibration/measured.json``, each with its source and the tiling that the source states; the kernels
 are in the Python files of the same directory. Only times are computed: all rows take about a minute. The tables have, for each
 row, the ratio of the modelled to the measured time and the busiest pipe; for each class, the median error, the median ratio and
 the worst row; and for each ladder (an experiment in steps), the rank correlation of modelled and measured times. The figures
 are the same in every run.
+
+``--aside`` takes the measurements that are kept aside instead: no constant is fitted to them, and they are not in the tables of
+docs/accuracy.md, so that they show the error on a source that the model has never seen.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from calibration import (
     quantisation,
     reductions,
     scripts,
+    swizzled,
     templates,
     transposes,
     vector,
@@ -56,7 +61,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 CASES: dict[str, Case] = {**vector.CASES, **matmul.CASES, **attention.CASES, **fused.CASES, **scripts.CASES, **copies.CASES,
                           **instructions.CASES, **templates.CASES, **elementwise.CASES,
                           **reductions.CASES, **launches.CASES, **quantisation.CASES,
-                          **handoff.CASES, **transposes.CASES}
+                          **handoff.CASES, **transposes.CASES, **swizzled.CASES}
 FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "traffic.requests", "traffic.same_place", "traffic.dirty",
           "gm_l1_nd2nz.spread", "gm_l1_nd2nz.row", "gm_ub.flight", "gm_ub.row", "ub_gm.fixed", "ub_gm.rate",
           "cube.overhead", "cube.burst", "sync.handoff", "sync.barrier", "sync.vector_barrier", "scalar.alu",
@@ -112,27 +117,31 @@ class Row:
         return max(self.ratio, 1 / self.ratio)
 
 
-def rows(only: Sequence[str] = (), *, varied: bool = False) -> list[Row]:
-    """Returns all rows, or those of some classes or of some names.
+def rows(only: Sequence[str] = (), *, varied: bool = False, aside: bool = False, clock: float | None = None) -> list[Row]:
+    """Returns all rows, or those of some classes, ladders or names.
 
     Args:
         varied: whether to compute the slopes of each row.
+        aside: whether to return rows that are kept aside, in place of the others.
+        clock: the cycles per second of all chips; by default each chip has its nominal clock.
     """
-    table: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["rows"]
-    return [_row(name, row, varied=varied) for name, row in table.items() if not only or row["class"] in only or name in only]
+    table: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["aside" if aside else "rows"]
+    return [_row(name, row, varied=varied, clock=clock) for name, row in table.items()
+            if not only or {row["class"], row["ladder"], name} & set(only)]
 
 
-def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
-    modelled, slopes = _times(CASES[name], row.get("l2", "warm"), varied)
+def _row(name: str, row: dict[str, Any], *, varied: bool, clock: float | None) -> Row:
+    modelled, slopes = _times(CASES[name], row.get("l2", "warm"), varied, clock)
     return Row(name, modelled.kind, row["ladder"], row["source"], row["chip"], row["us"], row.get("pipes", {}), modelled,
                slopes)
 
 
 @cache
-def _times(case: Case, l2_state: L2State, varied: bool) -> tuple[Modelled, tuple[float, ...]]:
+def _times(case: Case, l2_state: L2State, varied: bool, clock: float | None) -> tuple[Modelled, tuple[float, ...]]:
     """Returns the times of a case and the slopes for the fitted constants; cached, since several rows may have the same
     case."""
-    launches = [launch.retimed(l2_state=l2_state) for launch in case.launches()]
+    launches = [launch.retimed(launch.chip if clock is None else replace(launch.chip, clock=clock), l2_state=l2_state)
+                for launch in case.launches()]
     found = case.modelled(launches)
     unused = UNUSED[SIDES[found.kind]]
 
@@ -256,8 +265,10 @@ def show_classes(found: Sequence[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="classes or names of rows, with commas between")
+    parser.add_argument("--only", default="", help="classes, ladders or names of rows, with commas between")
     parser.add_argument("--pipes", action="store_true", help="also print busy times of pipes, if they were measured")
+    parser.add_argument("--aside", action="store_true", help="the rows that are kept aside, in place of the others")
+    parser.add_argument("--clock", type=float, metavar="MHZ", help="the clock of all chips, in place of their nominal clocks")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--leave-out", action="store_true", help="errors with constants that are fitted without a row's source")
     parser.add_argument("--write", action="store_true", help="write target/accuracy.json and docs/accuracy.md")
@@ -266,9 +277,10 @@ def main() -> None:
     if given.page:
         rewrite(json.loads(ACCURACY.read_text(encoding="utf-8"))["rows"])
         return
-    if given.write and given.only:
-        parser.error("--write takes all rows: leave --only out")
-    found = rows([part for part in given.only.split(",") if part], varied=given.leave_out or given.write)
+    if given.write and (given.only or given.aside or given.clock):
+        parser.error("--write takes all rows at nominal clocks: leave --only, --aside and --clock out")
+    found = rows([part for part in given.only.split(",") if part], varied=given.leave_out or given.write,
+                 aside=given.aside, clock=given.clock and given.clock * 1e6)
     show_rows(found, pipes=given.pipes)
     show_classes(found)
     if given.leave_out:

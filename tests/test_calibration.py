@@ -22,9 +22,9 @@ with pytest.MonkeyPatch.context() as _path:  # only for these imports: benchmark
     version_order = importlib.import_module("calibration.version_order")
     attention, fused, matmul, vector = (importlib.import_module(f"calibration.{name}")
                                         for name in ("attention", "fused", "matmul", "vector"))
-    elementwise, handoff, launches, quantisation, reductions, templates, transposes = (
-        importlib.import_module(f"calibration.{name}")
-        for name in ("elementwise", "handoff", "launches", "quantisation", "reductions", "templates", "transposes"))
+    elementwise, handoff, launches, quantisation, reductions, swizzled, templates, transposes = (
+        importlib.import_module(f"calibration.{name}") for name in (
+            "elementwise", "handoff", "launches", "quantisation", "reductions", "swizzled", "templates", "transposes"))
 
 RNG = np.random.default_rng(5)
 
@@ -42,8 +42,10 @@ def halves(*shape: int) -> np.ndarray:
 
 def test_every_measurement_has_its_kernel_and_its_source() -> None:
     table = json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))
-    assert set(table["rows"]) == set(calibrate.CASES)
-    for name, row in table["rows"].items():
+    assert not set(table["rows"]) & set(table["aside"])
+    assert set(table["rows"]) | set(table["aside"]) == set(calibrate.CASES)
+    assert not {row["source"] for row in table["rows"].values()} & {row["source"] for row in table["aside"].values()}
+    for name, row in (table["rows"] | table["aside"]).items():
         assert row["source"].split(":")[0] in table["sources"], name
         assert row["us"] > 0 and row["tiling"], name
         assert chip(row["chip"]).aic in (20, 24), name
@@ -138,6 +140,17 @@ def test_products_with_a_shallow_last_load() -> None:
     a, b, c = halves(256, 320), halves(320, 512), np.zeros((256, 512), np.float16)
     run(templates.basic(256, 512, 320, cores=2, chip="910B2"), a, b, c)
     np.testing.assert_allclose(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=5e-2)
+
+
+def test_products_of_five_columns_of_blocks_at_a_time() -> None:
+    a, b, c = halves(384, 1024), halves(1792, 1024), np.zeros((384, 1792), np.float16)
+    run(swizzled.product(384, 1792, 1024, cores=4, chip="910B2"), a, b, c)
+    np.testing.assert_allclose(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T, rtol=2e-3, atol=1e-1)
+
+
+def test_a_clock_in_place_of_the_nominal_one() -> None:
+    slow, fast = (calibrate.rows(["gemm_1536"], clock=clock)[0].modelled.us for clock in (1000e6, None))
+    assert slow > 1.3 * fast
 
 
 def test_a_hand_over() -> None:
