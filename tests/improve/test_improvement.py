@@ -65,6 +65,19 @@ def test_an_edit_that_changes_results_is_not_made() -> None:
     assert not any("tile" in change.what for change in found.changes)
 
 
+def test_alternatives_compute_the_same() -> None:
+    """A factor of the computation has no effect on the time, so that all of its values are close to the best version."""
+    text = ROWS.replace("tile=1", "tile=8, factor=2").replace("* 2 + 1", "* factor + 1")
+    improver = Improver(program(text, "scaled", rows=960, columns=64))
+    found = improver.run(60, trials=8)
+    timed = [one for one in improver._search.versions if "factor" in one.choice]
+    assert timed and found.changes, "versions with other factors were timed"
+    assert "factor=2" in found.improved
+    assert not any("factor" in words for _, words in found.alternatives), found
+    for us, _ in found.alternatives:
+        assert us <= 1.02 * found.after
+
+
 def test_blocks_that_race_are_not_made() -> None:
     text = '''
         @tilelang.jit(target="npuir")

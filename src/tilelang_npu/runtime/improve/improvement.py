@@ -275,11 +275,17 @@ class Improver:
             return
         close = [one for one in self._search.versions if one.us is not None and one.us <= after * (1 + LEAST_GAIN)
                  and dict(one.choice) != dict(choice) and self._search.is_allowed(one.choice)]
-        subjects = self._search.subjects
-        for one in sorted(close, key=lambda each: (each.expected, sorted(each.choice.items())))[:_ALTERNATIVES]:
-            words = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name) != value]
-            words += [f"line {subjects[name].line} as it is" for name in choice if name not in one.choice]
-            yield one.expected, "the same with " + "; ".join(words)
+        subjects, left = self._search.subjects, _ALTERNATIVES
+        for one in sorted(close, key=lambda each: (each.expected, sorted(each.choice.items()))):
+            if not left:
+                return
+            if not self._is_accepted(self._verdict_on(one.choice)[0]):
+                continue
+            left -= 1
+            added = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name) != value]
+            removed = [subjects[name].what(value) for name, value in choice.items() if name not in one.choice]
+            words = [f"{word} {'; '.join(edits)}" for word, edits in (("with", added), ("without", removed)) if edits]
+            yield one.expected, f"the same {', '.join(words)}"
 
 
 def _key(choice: Choice) -> tuple[tuple[str, int], ...]:

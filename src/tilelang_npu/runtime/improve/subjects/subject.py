@@ -80,7 +80,7 @@ class ScriptTree:
         for function in self.functions:  # the list grows
             for name in all_of(function, cst.Name):
                 found = by_name.get(name.value)
-                if found is not None and found not in self.functions and _is_macro(found):
+                if found is not None and found not in self.functions and is_macro(found):
                     self.functions.append(found)
 
     def line(self, node: cst.CSTNode) -> int:
@@ -153,7 +153,8 @@ class SubjectFacts:
     extents: tuple[int, ...]
 
 
-def _is_macro(node: cst.FunctionDef) -> bool:
+def is_macro(node: cst.FunctionDef) -> bool:
+    """Whether a function is under ``@T.macro``."""
     return any(_last_name(one.decorator) == "macro" for one in node.decorators)
 
 
@@ -170,8 +171,8 @@ def called(node: cst.CSTNode, *names: str) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in names
 
 
-def all_of(node: cst.CSTNode, kind: type[Node]) -> list[Node]:
-    """Returns the nodes of a kind in a tree, in the order of the text."""
+def all_of(node: cst.CSTNode, kind: type[Node] | tuple[type[Node], ...]) -> list[Node]:
+    """Returns the nodes of a kind, or of several kinds, in a tree, in the order of the text."""
     found: list[Node] = []
 
     class Visitor(cst.CSTVisitor):
