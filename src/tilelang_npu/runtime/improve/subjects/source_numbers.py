@@ -2,8 +2,8 @@
 
 A number is an integer that the author wrote for the kernel: the default of a parameter of the factory that the call does not
 pass, a literal that a variable of the factory or of the script is set to, or a literal in the kernel's statements. Variables
-and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``). Whether the kernel's parameters or
-results depend on a number is not known here: such edits are rejected after they are tried.
+and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``). Whether the kernel's parameters
+or results depend on a number is not known here: such edits are rejected after they are tried.
 """
 
 from __future__ import annotations
@@ -62,18 +62,6 @@ class SourceNumber:
         name = self.name.partition("#")[0]
         return (f"{value} in place of {self.original}" if name.startswith("'") else
                 f"{name} = {value} in place of {self.original}")
-
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        if self.counts_stages:
-            return "More tiles are under way at once." if value > self.original else "Fewer slots leave room for other buffers."
-        if self.in_grid:
-            return ("The launch has as many blocks as the chip can run at once, and each of them gets an equal share of the"
-                    " work.")
-        if value > self.original:
-            return ("Fewer and larger transfers and instructions do the same work: each costs a start, and larger tiles are"
-                    " loaded less often.")
-        return "Smaller parts leave room for the next tile, and divide the work more evenly among the cores."
 
 
 def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:

@@ -49,9 +49,6 @@ class Subject(Protocol):
     def what(self, value: int) -> str:
         """Returns the edit from the original to a value in words."""
 
-    def why(self, value: int) -> str:
-        """Returns in one or two sentences why the edit can save time."""
-
 
 class ScriptTree:
     """The syntax tree of a script.
