@@ -137,7 +137,7 @@ class Improvement(Report):
             yield from (f"  {text}" for text in self.refused)
 
 
-class _Row(NamedTuple):
+class _EditRow(NamedTuple):
     """Edits that the report shows in one row.
 
     Attributes:
@@ -174,6 +174,7 @@ class Improver:
         self._check: ResultComparison | None = None
         self._verdicts: dict[tuple[tuple[str, int], ...], tuple[Verdict, str]] = {}
         self._notes: list[str] = []
+        self._kernels: dict[tuple[tuple[str, int], ...], CompiledKernel] = {(): self._kernel}
         self._launches: dict[tuple[tuple[str, int], ...], AnyLaunch] = {}
         self._end = self._begun
         self._run_seconds = 0.0
@@ -206,10 +207,12 @@ class Improver:
                             help="call the kernel in the script, or pass arguments: kernel.improve(...)")
         started = time.monotonic()
         self._check = ResultComparison(self._kernel, self._given)
-        self._run_seconds = time.monotonic() - started
+        # The comparison of a version also compiles it, which takes longer than the draft that was timed.
+        self._run_seconds = time.monotonic() - started + 2 * self._search.seconds_each
         if self._check.hazards:
             raise self._has_hazard(self._check.hazards[0])
-        kept = min(budget * _MAX_KEPT, _KEPT_RUNS * self._run_seconds + _KEPT_VERSIONS * self._search.seconds_each)
+        most = max(budget * _MAX_KEPT, self._run_seconds)
+        kept = min(most, _KEPT_RUNS * self._run_seconds + _KEPT_VERSIONS * self._search.seconds_each)
         checking = 0.0
         try:
             with shown(f"improving {self._kernel.name}"):
@@ -235,7 +238,7 @@ class Improver:
                               " `run --sanitize` report all hazards")
 
     def _is_time_for_run(self) -> bool:
-        """Whether one more comparison of results is expected to end in time."""
+        """Whether one more comparison of results, with the compilation of the version, is expected to end in time."""
         return time.monotonic() + self._run_seconds < self._end
 
     def _is_known(self, choice: Choice) -> bool:
@@ -248,8 +251,10 @@ class Improver:
             best = search.best()
             if not best.choice:
                 break
-            if not self._is_known(best.choice):
+            # The first comparison is made in any case: without one, the search would have been in vain.
+            if not self._is_known(best.choice) and self._verdicts:
                 best = self._best_compared()
+                self._notes.append("faster versions, whose results were not compared for want of time: give a larger budget")
                 break
             if self._is_right(best.choice):
                 break
@@ -290,7 +295,9 @@ class Improver:
         key = _key(choice)
         if key not in self._verdicts:
             assert self._check is not None
-            self._verdicts[key] = self._check.verdict(replace(self._program, text=self._search.text(choice)).kernel())
+            started = time.monotonic()
+            self._verdicts[key] = self._check.verdict(self._kernel_of(choice))
+            self._run_seconds = max(self._run_seconds, time.monotonic() - started)
         return self._verdicts[key]
 
     def _is_accepted(self, verdict: Verdict) -> bool:
@@ -330,20 +337,20 @@ class Improver:
                     choice = fewer
         return choice
 
-    def _rows(self, choice: Choice, before: float) -> list[_Row]:
+    def _rows(self, choice: Choice, before: float) -> list[_EditRow]:
         """Returns the edits in rows that each save enough to be told apart, but possibly the last one.
 
         Each time, the edit is added that saves most of those that are left. An edit that saves too little, or for which there
         is no room, is in one row with the next one.
         """
         search, made, current = self._search, dict[str, int](), before
-        left, rows, open_row = dict(choice), list[_Row](), dict[str, int]()
+        left, rows, open_row = dict(choice), list[_EditRow](), dict[str, int]()
         while left:
             times = {name: search.time_of({**made, name: value}, self._end) for name, value in left.items()}
             name = min(left, key=lambda one: (times[one] is None, times[one] or 0.0, one))
             us = times[name]
             made[name] = open_row[name] = left.pop(name)
-            row = _Row(open_row, current, us)
+            row = _EditRow(open_row, current, us)
             if _saves(row):
                 assert us is not None
                 rows, open_row, current = [*rows, row], {}, us
@@ -351,23 +358,29 @@ class Improver:
                 rows.append(row)
         return rows
 
-    def _changes(self, rows: Sequence[_Row]) -> Iterator[AcceptedEdit]:
+    def _changes(self, rows: Sequence[_EditRow]) -> Iterator[AcceptedEdit]:
         made: dict[str, int] = {}
         for row in rows:
             edits = [(self._search.subjects[name], value) for name, value in row.edits.items()]
             start, made = made, {**made, **row.edits}
-            is_known = _key(made) in self._launches and _key(start) in self._launches
+            is_known = _key(made) in self._kernels and _key(start) in self._kernels
             is_time = time.monotonic() + 2 * self._search.seconds_each < self._end
             why = reason(self._launch(start), self._launch(made)) if is_known or is_time else ""
             yield AcceptedEdit(min(subject.line for subject, _ in edits),
                                "; ".join(subject.what(value) for subject, value in edits), why, row.before, row.after)
 
+    def _kernel_of(self, choice: Choice) -> CompiledKernel:
+        """Returns the compiled kernel of a version."""
+        key = _key(choice)
+        if key not in self._kernels:
+            self._kernels[key] = replace(self._program, text=self._search.text(choice)).kernel()
+        return self._kernels[key]
+
     def _launch(self, choice: Choice) -> AnyLaunch:
         """Returns the timed launch of a version."""
         key = _key(choice)
         if key not in self._launches:
-            kernel = replace(self._program, text=self._search.text(choice)).kernel() if choice else self._kernel
-            launch = launch_of_call(kernel, self._arguments)
+            launch = launch_of_call(self._kernel_of(choice), self._arguments)
             assert launch is not None
             self._launches[key] = launch
         return self._launches[key]
@@ -390,7 +403,7 @@ class Improver:
             yield one.expected, f"the same {', '.join(words)}"
 
 
-def _saves(row: _Row) -> bool:
+def _saves(row: _EditRow) -> bool:
     """Whether a row of edits saves enough time to be told apart."""
     return row.after is not None and row.after <= row.before * (1 - LEAST_GAIN)
 
