@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,26 @@ def test_an_interrupt_keeps_the_versions_that_have_a_time(monkeypatch: pytest.Mo
         list(search.run(time.monotonic() + 60))
     assert sorted(one.us for one in search.versions[1:] if one.us is not None) == sorted(us for us in timed if us is not None)
     assert len(timed) == 2
+
+
+def test_no_version_begins_that_cannot_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each version takes 7 seconds of a clock that the test sets."""
+    clock, limits = [100.0], list[tuple[float, float]]()
+
+    def timed(draft: Draft, seconds: float, arguments: object = None) -> Timing:
+        limits.append((clock[0], seconds))
+        clock[0] += 7
+        return Timing(us=10.0)
+
+    monkeypatch.setattr(edit_search, "time_draft", timed)
+    monkeypatch.setattr(edit_search, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    search = searching()
+    search.begin()
+    for _ in search.run(130.0):
+        pass
+    assert [start for start, _ in limits] == [100.0, 107.0, 114.0, 121.0]
+    assert all(start + seconds <= 130 for start, seconds in limits[1:]), limits
+    assert search.time_of({"tile": 64}, 130.0) is None and len(limits) == 4
 
 
 def test_edits_that_change_roundings_are_made_only_if_asked_for() -> None:

@@ -43,9 +43,3 @@ def test_a_number_in_words() -> None:
     assert [by_name[name].what(7) for name in ("tile", "wide#2", "'32'")] == [
         "tile = 7 in place of 8", "wide = 7 in place of 256", "7 in place of 32"]
     assert [one.line for one in by_name.values()] == [19, 19, 4, 20, 20, 32]
-    assert {by_name["tile"].why(16), by_name["tile"].why(4), by_name["BLOCK"].why(48), by_name["stages"].why(3)} == {
-        "Fewer and larger transfers and instructions do the same work: each costs a start, and larger tiles are loaded less"
-        " often.",
-        "Smaller parts leave room for the next tile, and divide the work more evenly among the cores.",
-        "The launch has as many blocks as the chip can run at once, and each of them gets an equal share of the work.",
-        "More tiles are under way at once."}

@@ -160,6 +160,37 @@ def test_fewer_blocks_do_the_same_in_rounds(blocks: int) -> None:
     assert kernel.trace().blocks * blocks == made.trace().blocks * 15
 
 
+@tilelang.jit(target="npuir")
+def scaled_tiles(rows: int, columns: int) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(columns // 64, rows // 8, is_npu=True) as (column, row):
+            x = T.alloc_shared((8, 64), "float32")
+            T.copy(X[row * 8, column * 64], x)
+            y = T.alloc_shared((8, 64), "float32")
+            for r, c in T.Parallel(8, 64):
+                y[r, c] = x[r, c] * 2
+            T.copy(y, Y[row * 8, column * 64])
+
+    return main
+
+
+def test_a_launch_of_more_blocks_than_cores_is_tried_with_one_block_for_each_core() -> None:
+    """Also without a refusal, without a loop in the launch, with two indices, and with an allocation between statements."""
+    explained = scaled_tiles(400, 512).explain()
+    (found,) = (one for one in explained.trials if "each with a loop over its share of the grid" in one.text)
+    cores = scaled_tiles(400, 512).trace().cores
+    assert found.text.startswith(f"{cores} blocks") and found.wins and found.gain > 0.05, found
+    made = found.changes[0].after
+    assert made[0] == f"        with T.Kernel({cores}, is_npu=True) as core:"
+    assert made[3] == f"            for column, row in T.Persistent([columns // 64, rows // 8], {cores}, core):"
+    assert [row.strip().partition(" ")[0] for row in made[1:3]] == ["x", "y"], "allocations are before the loop"
+
+
+def test_a_launch_of_as_many_blocks_as_cores_stays() -> None:
+    assert not any("its share of the grid" in one.text for one in scaled_tiles(8, 512).explain().trials)
+
+
 def test_a_number_that_the_factory_does_not_take_is_no_edit() -> None:
     @tilelang.jit(out_idx=[-1], target="npuir")
     def factory(tile: int = 16) -> Any:

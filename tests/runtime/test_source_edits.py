@@ -185,6 +185,23 @@ def test_fewer_blocks_loop_over_the_grid(script: Path) -> None:
     ast.parse("\n".join(after))
 
 
+@pytest.mark.parametrize(("body", "loop_at"), [
+    (["T.copy(X[b], x)", "y = T.alloc_shared((8,), 'int8')", "T.copy(x, y)"], 2),
+    (["n = b + 1", "y = T.alloc_shared((n,), 'int8')", "T.copy(x, y)"], None),
+    (["T.copy(X[b], x); y = T.alloc_shared((8,), 'int8')", "T.copy(x, y)"], None),
+], ids=["moved before the loop", "size of the launch", "no line of its own"])
+def test_allocations_between_statements_of_a_launch(tmp_path: Path, body: list[str], loop_at: int | None) -> None:
+    path = tmp_path / "script.py"
+    text = "\n".join(["with T.Kernel(100, is_npu=True) as b:", *(f"    {line}" for line in body), ""])
+    path.write_text(text, encoding="utf-8")
+    changes = source_edits.add_persistent_loop(Rounds(Location(str(path), 2), 48))
+    assert bool(changes) is (loop_at is not None)
+    if loop_at is not None:
+        after = apply_changes(text, changes).splitlines()
+        assert after[loop_at] == "    for b in T.Persistent([100], 48, core):"
+        assert after[1] == f"    {body[1]}" and after[3:] == [f"        {body[0]}", f"        {body[2]}"]
+
+
 @pytest.mark.parametrize(("call", "name", "old", "new", "rows"), [
     (lambda add: add(256, 256), "height", 16, 32,
      ["-def add(rows, columns, height=16, *,", "+def add(rows, columns, height=32, *,"]),

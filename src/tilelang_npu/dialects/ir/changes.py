@@ -95,11 +95,11 @@ class Rounds:
     """Launches only as many blocks as the chip has cores, each of which loops over the work of several present blocks.
 
     Attributes:
-        loop: the line of a loop inside the launch.
+        line: the line of a statement inside the launch.
         blocks: the new number of blocks.
     """
 
-    loop: Location | None
+    line: Location | None
     blocks: int
 
 

@@ -46,6 +46,10 @@ _NO_ROOM = ("T104",)
 """Codes of the diagnostics that say that buffers do not fit into a memory."""
 _ROOM_LATER = 1.01
 """A version without room is expected to take this factor of its parent's time once its tiles are smaller."""
+_LEAST_SECONDS = 1.0
+"""The least time limit of a version in seconds."""
+_SUBMITTED = 64
+"""The number of versions that are given at once to an executor whose number of workers is not known."""
 
 Choice = Mapping[str, int]
 """The values of the subjects that differ from the script, by the name of the subject."""
@@ -93,6 +97,7 @@ class EditSearch:
         refused: combinations of values of subjects that are not chosen any more, because the results change.
         versions: the versions that have a time, or no room.
         outcomes: the outcomes of drafts, by their keys.
+        seconds_each: about how long compiling and timing one version takes.
     """
 
     program: ScriptVersion
@@ -105,6 +110,7 @@ class EditSearch:
     refused: set[frozenset[tuple[str, int]]] = field(default_factory=set)
     versions: list[TriedVersion] = field(default_factory=list)
     outcomes: dict[str, Timing] = field(default_factory=dict)
+    seconds_each: float = 0.0
 
     def __post_init__(self) -> None:
         self._draft = self.program.draft()
@@ -126,7 +132,9 @@ class EditSearch:
         """Times the script as it is."""
         self._seen.add(())
         self._texts.add(self.program.text)
-        (_, timing), = self._timed([self._draft], time.monotonic() + self.seconds)
+        started = time.monotonic()
+        (_, timing), = self._timed([self._draft], started + self.seconds)
+        self.seconds_each = time.monotonic() - started
         if timing.us is not None:
             self.versions.append(TriedVersion({}, timing.us))
         return timing
@@ -151,12 +159,13 @@ class EditSearch:
         return not any(combination <= choice.items() for combination in self.refused)
 
     def run(self, until: float) -> Iterator[TriedVersion]:
-        """Searches until a time of ``time.monotonic()``, or until no version is worth continuing.
+        """Searches until a time of ``time.monotonic()``, or until no version is worth continuing. No version begins that is not
+        expected to end in time.
 
         Yields:
             The fastest version, after each round of steps.
         """
-        while time.monotonic() < until and not self._is_over():
+        while self._is_time_for_one(until) and not self._is_over():
             limit = self.best().expected * _TOLERATED
             open_ones = [one for one in self.versions if one.rounds < _ALL_STEPS and one.expected <= limit
                          and self.is_allowed(one.choice)]
@@ -226,7 +235,7 @@ class EditSearch:
         drafts: list[Draft] = []
         candidates: list[Choice] = []
         for given in choices:
-            if time.monotonic() > until or (self._is_over() and not again):
+            if not self._is_time_for_one(until) or (self._is_over() and not again):
                 break
             choice = {name: value for name, value in given.items() if value != self.subjects[name].original}
             key = tuple(sorted(choice.items()))
@@ -279,12 +288,46 @@ class EditSearch:
                 yield index, self.outcomes[draft.key]
             else:
                 new.setdefault(draft.key, []).append(index)
-        work = functools.partial(time_draft, seconds=max(1.0, min(self.seconds, until - time.monotonic())),
-                                 arguments=self.arguments)
         asked = [drafts[indices[0]] for indices in new.values()]
-        for place, result in compute_each(self.executor, work, asked):
+        at_once = max(1, len(asked)) if self.executor is None else _workers_of(self.executor)
+        for start in range(0, len(asked), at_once):
+            for place, outcome in self._outcomes(asked[start:start + at_once], until):
+                for index in new[asked[start + place].key]:
+                    yield index, outcome
+
+    def _outcomes(self, drafts: Sequence[Draft], until: float) -> Iterator[tuple[int, Timing]]:
+        """Compiles and times drafts, as long as one more is expected to end in time."""
+        if self.executor is not None and not self._is_time_for_one(until):
+            return
+
+        def results() -> Iterator[tuple[int, Timing | BaseException]]:
+            if self.executor is None:
+                for place, draft in enumerate(drafts):
+                    if not self._is_time_for_one(until):
+                        return
+                    yield place, time_draft(draft, self._limit(until), self.arguments)
+            else:
+                work = functools.partial(time_draft, seconds=self._limit(until), arguments=self.arguments)
+                yield from compute_each(self.executor, work, drafts)
+
+        started = time.monotonic()
+        for place, result in results():
             outcome = failure(result) if isinstance(result, BaseException) else result
-            key = asked[place].key
-            self.outcomes[key] = outcome
-            for index in new[key]:
-                yield index, outcome
+            now = time.monotonic()
+            self.seconds_each, started = (self.seconds_each + now - started) / 2, now
+            if outcome.works or now < until:  # a version that the end of the search has stopped is not known to fail
+                self.outcomes[drafts[place].key] = outcome
+            yield place, outcome
+
+    def _is_time_for_one(self, until: float) -> bool:
+        return time.monotonic() + self.seconds_each < until
+
+    def _limit(self, until: float) -> float:
+        """Returns the time limit of a version in seconds."""
+        return max(_LEAST_SECONDS, min(self.seconds, until - time.monotonic()))
+
+
+def _workers_of(executor: Executor) -> int:
+    """Returns the number of versions that are given to an executor at once: few enough that they end soon."""
+    workers = getattr(executor, "_max_workers", None)
+    return 2 * workers if isinstance(workers, int) else _SUBMITTED

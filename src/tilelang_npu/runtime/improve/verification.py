@@ -39,14 +39,14 @@ class Verdict(Enum):
 
 
 class _Hazards(Listener):
-    """Searches runs for hazards, and keeps their texts."""
+    """Searches runs for hazards, and keeps those that no allowance permits."""
 
     def __init__(self) -> None:
         self.thread, self.sanitizer = threading.get_ident(), Sanitizer([])
-        self.found: list[str] = []
+        self.found: list[Finding] = []
 
     def on_launched(self, kernel: CompiledKernel, launch: AnyLaunch, findings: list[Finding]) -> None:
-        self.found += [str(finding) for finding in findings if finding.allowed is None]
+        self.found += [finding for finding in findings if finding.allowed is None]
 
 
 class ResultComparison:
@@ -58,12 +58,15 @@ class ResultComparison:
     Args:
         kernel: the kernel as it is.
         arguments: the arguments of a call, in the order of the parameters that callers pass; None to generate them.
+
+    Attributes:
+        hazards: the hazards of the kernel as it is.
     """
 
     def __init__(self, kernel: CompiledKernel, arguments: Sequence[object] | None = None) -> None:
         given = generated_inputs(kernel) if arguments is None else arguments
         self._arguments = [as_array(one) if is_tensor(one) else cast("Argument", one) for one in given]
-        self._wanted = _run(kernel, self._arguments)[0]
+        self._wanted, self.hazards = _run(kernel, self._arguments)
 
     def verdict(self, kernel: CompiledKernel) -> tuple[Verdict, str]:
         """Runs an edited kernel, and returns how its results compare, with a text that says where they differ."""
@@ -72,7 +75,7 @@ class ResultComparison:
         except TileError as error:
             return Verdict.DIFFERENT, f"its run ends with {error.code}: {error.message}"
         if hazards:
-            return Verdict.HAZARD, hazards[0].splitlines()[0]
+            return Verdict.HAZARD, str(hazards[0]).splitlines()[0]
         verdict = Verdict.EQUAL
         for name, wanted in self._wanted.items():
             got = results[name]
@@ -96,12 +99,12 @@ def _allowed(wanted: Array) -> Array:
     return _UNITS * unit * np.maximum(finite, rows)
 
 
-def _run(kernel: CompiledKernel, arguments: Sequence[Argument]) -> tuple[dict[str, Array], list[str]]:
+def _run(kernel: CompiledKernel, arguments: Sequence[Argument]) -> tuple[dict[str, Array], list[Finding]]:
     """Runs a kernel on copies of arguments.
 
     Returns:
         The passed arrays after the call, by the name of the parameter, and the returned ones, as ``result 0`` and so on; and
-        the texts of the hazards of the run.
+        the hazards of the run.
     """
     copies = copied(arguments)
     with silenced(), listen(hazards := _Hazards()):

@@ -4,6 +4,7 @@ The following edits are tried:
 
 * the edits that passes propose as data in their refusals (``reports/kernel_edits.py``);
 * other values of ``num_stages`` for a loop;
+* one block for each core in place of more blocks than cores, each with a loop over its share of the grid;
 * other numbers for the factory, such as tile sizes, if the kernel's parameters stay the same;
 * switching on an optimisation that is switched off;
 * removing the author's barriers, if the compiler inserts waits anyway.
@@ -36,6 +37,7 @@ from tilelang_npu.runtime.reports.kernel_edits import (
     Edit,
     EditableKernel,
     edits_of_refusals,
+    fewer_blocks,
     loops,
     number_edits,
     stages_edit,
@@ -150,7 +152,7 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
     kernel = source.kernel
     launch = launch_of_call(kernel, arguments)
     before = _time_of_short(launch)
-    if before is None:
+    if before is None or launch is None:
         reason = (f"the kernel issues more than {_MAX_EVENTS} different instructions; tilelang-npu improve tries edits of long "
                   "kernels"
                   if launch is not None else
@@ -159,7 +161,7 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
     timed: list[_TimedEdit] = []
     tried: set[tuple[str, Location | None]] = set()
     with shown(f"trying edits of {kernel.name}:", most, "edits") as step:
-        for edit in _candidates(source, refused):
+        for edit in _candidates(source, refused, launch):
             if len(tried) == most:
                 break
             if (edit.text, edit.place) in tried:
@@ -207,12 +209,13 @@ def resolved_refusals(refused: Sequence[Remark], made: CompiledKernel) -> tuple[
             or (remark.about, None if remark.about in _DONE_FOR_WHOLE_LAUNCH else remark.place) in done))
 
 
-def _candidates(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[Edit]:
+def _candidates(source: EditableKernel, refused: Sequence[Remark], launch: AnyLaunch) -> Iterator[Edit]:
     yield from _without_barriers(source)
     yield from edits_of_refusals(source, refused)
     yield from _other_stages(source)
     for name in source.kernel.without:
         yield switched_on(source, name)
+    yield from fewer_blocks(source, [(part.blocks, part.cores) for part in launch.parts])
     yield from number_edits(source)
 
 

@@ -205,6 +205,29 @@ def stages_edit(source: EditableKernel, position: int, stages: int) -> Edit:
                 write=partial(change_stages, location_of(loop), stages))
 
 
+def fewer_blocks(source: EditableKernel, counts: Sequence[tuple[int, int]]) -> Iterator[Edit]:
+    """Yields the edits that launch one block for each core, for launches of more blocks than cores.
+
+    Args:
+        source: the kernel.
+        counts: the number of blocks of each launch of a call, and the number of cores that run its blocks.
+    """
+    launches = [op for op in source.traced.module.walk() if isinstance(op, tile.LaunchOp)]
+    if len(launches) != len(counts):
+        return
+    for launch, (blocks, cores) in zip(launches, counts, strict=True):
+        place = next((location_of(op) for op in launch.body.block.ops
+                      if not isinstance(op, (tile.AllocOp, arith.ConstantOp)) and location_of(op) is not None), None)
+        if blocks > cores and place is not None:
+            yield _fewer_blocks_edit(source, Rounds(place, cores), location_of(launch))
+
+
+def _fewer_blocks_edit(source: EditableKernel, change: Rounds, place: Location | None) -> Edit:
+    return Edit("grid", f"{change.blocks} blocks, each with a loop over its share of the grid", place,
+                partial(source.rewritten, partial(_add_persistent_loop, change)), safe=False,
+                cause="more blocks than cores", write=partial(add_persistent_loop, change))
+
+
 def switched_on(source: EditableKernel, name: str) -> Edit:
     """Returns the edit that removes an optimisation from ``tl.disable``, which switches the optimisation on."""
     key, kernel = PassConfigKey.TL_DISABLE, source.kernel
@@ -245,9 +268,7 @@ def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iter
                        partial(source.rewritten, partial(_remove_address, change)), safe=False, cause="fixed address",
                        write=partial(remove_address, change))
         elif isinstance(change, Rounds):
-            yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of the grid", refusal.place,
-                       partial(source.rewritten, partial(_add_persistent_loop, change)), safe=False,
-                       cause="more blocks than cores", write=partial(add_persistent_loop, change))
+            yield _fewer_blocks_edit(source, change, refusal.place)
         elif isinstance(change, InFront) and change.load is not None and change.loop is not None:
             yield Edit(f"load {change.load.line}", f"the load before the loop at line {change.loop.line}", change.load,
                        partial(source.rewritten, partial(_hoist_load, change)), safe=False, cause="loaded again",
@@ -337,13 +358,13 @@ def _grid_sizes(launch: tile.LaunchOp) -> list[int] | None:
 def _add_persistent_loop(change: Rounds, module: ModuleOp) -> bool:
     """Launches ``change.blocks`` blocks, each with a loop around all statements but its allocations. Block b of n executes the
     original blocks b, b + n, b + 2n and so on."""
-    def has_loop(launch: tile.LaunchOp) -> bool:
-        return any(isinstance(op, scf.ForOp) and location_of(op) == change.loop for op in launch.walk())
+    def has_line(launch: tile.LaunchOp) -> bool:
+        return any(op is not launch and location_of(op) == change.line for op in launch.walk())
 
     made = False
     for launch in [op for op in module.walk() if isinstance(op, tile.LaunchOp)]:
         counts = _grid_sizes(launch)
-        if not has_loop(launch) or launch.panel is not None or counts is None:
+        if not has_line(launch) or launch.panel is not None or counts is None:
             continue
         body, inner = launch.body.block, Block(arg_types=[IndexType()])
         for op in list(body.ops):

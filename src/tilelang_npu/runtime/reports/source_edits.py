@@ -352,11 +352,11 @@ def _is_text(node: ast.AST, text: str) -> bool:
 
 def add_persistent_loop(change: Rounds) -> tuple[SourceChange, ...]:
     """Returns the change that launches fewer blocks, each with a ``T.Persistent`` loop over its share of the grid."""
-    loop = change.loop
-    file = _read(loop.file if loop is not None else None)
-    if file is None or loop is None:
+    inside = change.line
+    file = _read(inside.file if inside is not None else None)
+    if file is None or inside is None:
         return ()
-    launches = [node for node in file.all(ast.With) if node.lineno < loop.line <= (node.end_lineno or 0)
+    launches = [node for node in file.all(ast.With) if node.lineno < inside.line <= (node.end_lineno or 0)
                 and len(node.items) == 1 and _calls(node.items[0].context_expr, "Kernel")]
     if len(launches) != 1 or file.has_long_strings(launches[0]):
         return ()
@@ -368,7 +368,9 @@ def add_persistent_loop(change: Rounds) -> tuple[SourceChange, ...]:
             isinstance(name, ast.Name) for name in names) or _calls(launch, "Persistent", "Scope", "use_swizzle"):
         return ()
     first = next((place for place, statement in enumerate(body) if not _is_allocation(statement)), len(body))
-    if first == len(body) or any(_is_allocation(part) for statement in body[first:] for part in ast.walk(statement)):
+    later = [statement for statement in body[first:] if _is_allocation(statement)]
+    if first == len(body) or not _can_move_up(later, launch) or any(
+            _is_allocation(part) for statement in body[first:] if statement not in later for part in ast.walk(statement)):
         return ()
     taken = {part.id for part in file.all(ast.Name)}
     core = next(name for name in ("core", *(f"core_{number}" for number in range(2, 100))) if name not in taken)
@@ -382,8 +384,21 @@ def add_persistent_loop(change: Rounds) -> tuple[SourceChange, ...]:
     domain = ", ".join(file.text(size) for size in call.args)
     over = f"{inner}for {', '.join(axes)} in {language}.Persistent([{domain}], {change.blocks}, {core}):"
     between = file.lines[body[0].lineno - 1:begin - 1] if first else []
-    rest = [f"    {line}" if line.strip() else line for line in file.lines[begin - 1:launch.end_lineno]]
+    moved = {number for one in later for number in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    rows = list(enumerate(file.lines[begin - 1:launch.end_lineno], begin))
+    between = [*between, *(line for number, line in rows if number in moved)]
+    rest = [f"    {line}" if line.strip() else line for number, line in rows if number not in moved]
     return (file.moved(launch.lineno, launch.end_lineno or begin, [opening, *between, over, *rest]),)
+
+
+def _can_move_up(allocations: Sequence[ast.stmt], launch: ast.With) -> bool:
+    """Whether allocations can be the first statements of a launch: they stand alone on their lines and read no variable that
+    the launch sets."""
+    set_here = {part.id for part in ast.walk(launch) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    lines = [number for one in launch.body for number in range(one.lineno, (one.end_lineno or one.lineno) + 1)]
+    stand_alone = all(lines.count(number) == 1 for one in allocations for number in (one.lineno, one.end_lineno or one.lineno))
+    return stand_alone and not any(isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in set_here
+                                   for one in allocations for part in ast.walk(one))
 
 
 def _is_allocation(node: ast.AST) -> bool:

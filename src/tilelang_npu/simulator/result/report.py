@@ -193,17 +193,19 @@ def _links(launch: Launch) -> str:
 
 
 def _next_step(launch: Launch) -> str:
-    """Returns a line that says where most time is lost; empty if a pipe is always busy."""
+    """Returns a line that says where most time is lost. The launch overhead comes first, if it is the largest part of the time;
+    otherwise the line is empty if a pipe is always busy."""
+    if launch.launch_us >= max(launch.split):
+        return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute"
+                " it in the launch before or after it")
     share = max((share for row in launch.pipes.values() for share in row.values()), default=1.0)
     unused = launch.waves * launch.cores - launch.blocks
     if launch.waves > 1 and unused > launch.cores * launch.waves * 0.15:
         last = launch.blocks - (launch.waves - 1) * launch.cores
-        return f"the last wave uses {last} of {launch.cores} cores: launch {launch.cores} blocks and loop inside them"
+        return (f"the last wave uses {last} of {launch.cores} cores: choose tiles with which blocks fill each wave, such as "
+                f"{(launch.waves - 1) * launch.cores} blocks")
     if share >= BUSY:
         return ""
-    if launch.launch_us > launch.time_us / 2:
-        return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute"
-                " it in the launch before or after it")
     if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
         return "kernel.profile() says which lines take the time, and tries edits"
     from tilelang_npu.simulator.result.profile.time_breakdown import launch_breakdown

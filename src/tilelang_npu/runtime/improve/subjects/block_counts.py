@@ -78,11 +78,6 @@ class BlockCount:
         """Returns the edit in words."""
         return f"{value} blocks, each with a loop over its share of the tiles"
 
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        return ("A block starts once for each core instead of once for each tile, and its loop loads the next tile while it"
-                " computes this one.")
-
 
 @dataclass(frozen=True)
 class DividedLoop:
@@ -141,11 +136,6 @@ class DividedLoop:
     def what(self, value: int) -> str:
         """Returns the edit in words."""
         return f"{value} blocks that divide the iterations of the loop among them, in place of one block"
-
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        return ("One block runs on one core, and the other cores are idle; iterations that are independent can run on all of"
-                " them.")
 
 
 def launches(tree: ScriptTree, facts: SubjectFacts) -> Iterator[BlockCount | DividedLoop]:

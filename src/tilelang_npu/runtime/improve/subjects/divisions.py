@@ -73,11 +73,6 @@ class Reciprocal:
         """Returns the edit in words."""
         return f"a product with the reciprocal of {self.divisor}, in place of a division"
 
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        return ("A division takes several times the cycles of a product, and the divisor is the same for all elements of a row,"
-                " so that one division for each row is enough.")
-
 
 def divisions(tree: ScriptTree) -> Iterator[Reciprocal]:
     """Yields the divisors that are the same for all points along the last axis of a loop."""

@@ -74,10 +74,6 @@ class Fusion:
         """Returns the edit in words."""
         return f"one launch in place of {self.original}"
 
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        return "What one launch writes and the next one reads stays on the chip, and only one launch is started."
-
 
 def fusions(tree: ScriptTree) -> Iterator[Fusion]:
     """Yields the runs of launches that can be one launch."""

@@ -62,11 +62,6 @@ class LoopStages:
         return (f"num_stages={value} in place of {self.original}" if self.original else
                 f"T.Pipelined with num_stages={value} in place of a serial loop")
 
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        return ("The next tile is loaded while this one is computed and the last one is stored." if value > 1 else
-                "One slot for each tile leaves room for other buffers.")
-
 
 def _stages_argument(stages: int) -> cst.Arg:
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -1,8 +1,9 @@
 """Numbers: tile sizes, numbers of blocks and other integers of a kernel get other values.
 
 A number is an integer that the author wrote for the kernel: the default of a parameter of the factory that the call does not
-pass, a literal that a variable of the factory or of the script is set to, or a literal in the kernel's statements. Whether the
-kernel's parameters or results depend on a number is not known here: such edits are rejected after they are tried.
+pass, a literal that a variable of the factory or of the script is set to, or a literal in the kernel's statements. Variables
+and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``). Whether the kernel's parameters
+or results depend on a number is not known here: such edits are rejected after they are tried.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tilelang_npu.runtime.improve.subjects.literal_uses import Use, literal_uses
 from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, all_of, called
 from tilelang_npu.runtime.reports.number_values import ValueStep, values_to_try
 
@@ -61,18 +63,6 @@ class SourceNumber:
         return (f"{value} in place of {self.original}" if name.startswith("'") else
                 f"{name} = {value} in place of {self.original}")
 
-    def why(self, value: int) -> str:
-        """Returns the reason of the edit."""
-        if self.counts_stages:
-            return "More tiles are under way at once." if value > self.original else "Fewer slots leave room for other buffers."
-        if self.in_grid:
-            return ("The launch has as many blocks as the chip can run at once, and each of them gets an equal share of the"
-                    " work.")
-        if value > self.original:
-            return ("Fewer and larger transfers and instructions do the same work: each costs a start, and larger tiles are"
-                    " loaded less often.")
-        return "Smaller parts leave room for the next tile, and divide the work more evenly among the cores."
-
 
 def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     """Yields the integers of a kernel's source that can be replaced."""
@@ -87,12 +77,13 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     for parameter in (*tree.factory.params.params, *tree.factory.params.kwonly_params):
         if isinstance(parameter.default, cst.Integer) and parameter.name.value not in facts.passed:
             named.append((parameter.name.value, parameter.default))
-    read = {name.value for name in tree.all(cst.Name)}
+    uses = literal_uses(tree)
     outside = [assignment for statement in tree.module.body if isinstance(statement, cst.SimpleStatementLine)
                for assignment in all_of(statement, cst.Assign)]
     for assignment in (*outside, *tree.all(cst.Assign)):
         target = assignment.targets[0].target
-        if len(assignment.targets) == 1 and isinstance(target, cst.Name) and target.value in read:
+        if len(assignment.targets) == 1 and isinstance(target, cst.Name) and (
+                target.value in stages or uses.of_name.get(target.value) is Use.SIZE):
             named += [(target.value, literal) for literal in _alternatives(assignment.value)]
     taken: dict[str, int] = {}
     for name, literal in named:
@@ -105,9 +96,12 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     by_value: dict[int, list[cst.Integer]] = {}
     for function in tree.functions:
         for literal in all_of(function.body, cst.Integer):
-            if id(literal) not in used and literal.evaluated_value >= _LEAST_LITERAL:
+            if (id(literal) not in used and literal.evaluated_value >= _LEAST_LITERAL
+                    and uses.of_literal.get(id(literal), Use.VALUE) is not Use.VALUE):
                 by_value.setdefault(literal.evaluated_value, []).append(literal)
     for value, places in by_value.items():
+        if all(uses.of_literal[id(one)] is not Use.SIZE for one in places):
+            continue
         only_in_grid = all(id(one) in literals_in_grid for one in places)
         yield SourceNumber(f"'{value}'", value, tree.line(places[0]), tuple(places), only_in_grid, counts_stages=False,
                            facts=facts)

@@ -49,9 +49,6 @@ class Subject(Protocol):
     def what(self, value: int) -> str:
         """Returns the edit from the original to a value in words."""
 
-    def why(self, value: int) -> str:
-        """Returns in one or two sentences why the edit can save time."""
-
 
 class ScriptTree:
     """The syntax tree of a script.
@@ -80,7 +77,7 @@ class ScriptTree:
         for function in self.functions:  # the list grows
             for name in all_of(function, cst.Name):
                 found = by_name.get(name.value)
-                if found is not None and found not in self.functions and _is_macro(found):
+                if found is not None and found not in self.functions and is_macro(found):
                     self.functions.append(found)
 
     def line(self, node: cst.CSTNode) -> int:
@@ -153,7 +150,8 @@ class SubjectFacts:
     extents: tuple[int, ...]
 
 
-def _is_macro(node: cst.FunctionDef) -> bool:
+def is_macro(node: cst.FunctionDef) -> bool:
+    """Whether a function is under ``@T.macro``."""
     return any(_last_name(one.decorator) == "macro" for one in node.decorators)
 
 
@@ -170,8 +168,8 @@ def called(node: cst.CSTNode, *names: str) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in names
 
 
-def all_of(node: cst.CSTNode, kind: type[Node]) -> list[Node]:
-    """Returns the nodes of a kind in a tree, in the order of the text."""
+def all_of(node: cst.CSTNode, kind: type[Node] | tuple[type[Node], ...]) -> list[Node]:
+    """Returns the nodes of a kind, or of several kinds, in a tree, in the order of the text."""
     found: list[Node] = []
 
     class Visitor(cst.CSTVisitor):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from tilelang_npu.dialects.ir.remarks import remark_of
+from tilelang_npu.dialects.ir.remarks import DONE, module_remarks, remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.result import JsonObject
@@ -256,13 +256,20 @@ def _sums_fill_l0c(launch: Launch) -> bool:
 
 
 def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
-    """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room."""
+    """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room.
+
+    The gain is an upper bound: larger tiles can also be fewer than the cores, or divide the work less evenly. The room beside a
+    strip of a tile that is too large for a memory is no room for larger tiles.
+    """
+    module = launch.recorded.program.module
+    if any(remark.about == "split-tiles" and remark.kind == DONE for remark in module_remarks(module)):
+        return
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
     yield from _loss_of(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
                      f"the memories have room for tiles {larger:.1f} times as large: larger tiles need fewer "
-                     "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
+                     "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")), "at most")
 
 
 def _atomic_updates(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
