@@ -185,6 +185,11 @@ tile.printf | n | | format = "n"
 tile.print | n | | prefix = "n"
 """
 TEXTS = ('func.func private @f(i32) -> i32', """
+func.func @f(%a: memref<?x?xf16, #hivm.address_space<ub>>) {
+  tile.copy %a to %a : memref<?x?xf16, #hivm.address_space<ub>> to memref<?x?xf16, #hivm.address_space<ub>>
+  return
+}
+""", """
 "func.func"() <{function_type = (i1) -> (), sym_name = "f"}> ({
 ^bb0(%b: i1):
   "llvm.cond_br"(%b)[^bb1, ^bb2] <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (i1) -> ()

@@ -49,6 +49,7 @@ LEFT_OUT = {("linalg.quantized_matmul", "linalg.memoized_indexing_maps"): "MLIR 
             ("llvm.func", "target_features"): "xDSL has no text for its values"}
 VALUES: dict[tuple[str, str], Attribute] = {
     ("affine.for", "step"): IntegerAttr(2, IndexType()),
+    ("tile.gemm", "int4"): UnitAttr(),
     ("llvm.shufflevector", "mask"): DenseArrayBase.from_list(i32, [2, 1]),
     ("hivm.hir.vpad", "static_low"): DenseArrayBase.from_list(i64, [-2**63, 3]),
     ("hivm.hir.vadd", "transpose"): DenseArrayBase.from_list(i64, [1, 0]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +13,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
+from tilelang_npu.frontend.parameters import Parameter
 from tilelang_npu.ops import DType
 from tilelang_npu.runtime.arguments import binding
 from tilelang_npu.runtime.arguments.binding import Signature, positions_of
@@ -24,8 +24,7 @@ M, N = Sym("M"), Sym("N")
 
 
 def parameter(name: str, dtype: str, shape: tuple[Any, ...] | None) -> Any:
-    return SimpleNamespace(name=name, dtype=DType(dtype), shape=shape, strides=None,
-                           location=Location("kernel.py", ord(name[0])))
+    return Parameter(name, "scalar" if shape is None else "tensor", DType(dtype), shape, Location("kernel.py", ord(name[0])))
 
 
 def signature(

@@ -264,7 +264,7 @@ LEFT: list[tuple[type[RewritePattern], str, str]] = [
     (SplitConvertingLoad, "the author waits", NARROW + pipelined(LOAD_N + "hivm.hir.pipe_barrier[<PIPE_V>]\n")),
     (SplitConvertingLoad, "a buffer in L1", alloc(x="cbuf<8x64xbf16>") + pipelined(copy("X", G, "x", "cbuf<8x64xbf16>"))),
     (SplitConvertingLoad, "a tensor of the compiler", alloc(x=N, w=G) + pipelined(copy("w", G, "x", N))),
-    (SplitConvertingStore, "an addition in GM", NARROW + pipelined(copy("x", N, "Y", G, "atomic "))),
+    (SplitConvertingStore, "an addition in GM", NARROW + pipelined(copy("x", N, "Y", G, 'atomic "add" '))),
     (SplitConvertingStore, "a load", NARROW + pipelined(LOAD_N)),
     (ReplaceClearByZeroProduct, "a buffer in UB", alloc(x=UB) + fill("zero", "f32", "x", UB)),
     (ExpandComposite, "an operation of HIVM", alloc(x=UB) + elementwise("exp", ["x"], [UB], "x", UB)),

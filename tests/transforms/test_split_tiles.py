@@ -468,12 +468,12 @@ def attention(S: int, D: int, m: int, n: int) -> Any:
 
 def test_attention() -> None:
     """Both products, the softmax between them and the loop around them, for one half of the queries after the other."""
-    arrays = [(drawn((256, 128), "float16", seed) - 4) / 8 for seed in range(3)]
+    arrays = [(drawn((512, 128), "float16", seed) - 4) / 8 for seed in range(3)]
     left = []
-    for rows in (256, 64):
-        kernel = compiled(attention(256, 128, rows, 128))
-        assert bool(strips_of(kernel)) == (rows == 256)
-        left.append(np.zeros((256, 128), np.float32))
+    for rows in (512, 64):
+        kernel = compiled(attention(512, 128, rows, 128))
+        assert bool(strips_of(kernel)) == (rows == 512)
+        left.append(np.zeros((512, 128), np.float32))
         kernel(*arrays, left[-1])
     q, k, v = (array.astype(np.float32) for array in arrays)
     weights = np.exp(q @ k.T - (q @ k.T).max(1, keepdims=True))

@@ -28,7 +28,8 @@ SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
 SOURCES = Path(tilelang_npu.__file__).parents[1]
 Lines = set[tuple[str, int]]
 
-NUMBERS = {"M", "N", "K", "n", "k", "row", "cid", "by", "batch", "first", "pe", "rank", "ranks", "peer", "following", "card"}
+NUMBERS = {"M", "N", "K", "n", "k", "row", "cid", "by", "batch", "first", "pe", "rank", "ranks", "peer", "following", "card",
+           "team", "step"}
 FRACTIONS = {"x", "y"}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilelang_npu.errors import Location
 from tilelang_npu.ops.rounding import Array
 from tilelang_npu.ops.spec import PeerMove, Refused, Shape, declare
 from tilelang_npu.ops.structured import PLAIN
@@ -36,7 +37,7 @@ def _put(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, An
     peer_to_write(outputs[0], int(inputs[1]), facts.get("location"), *inputs[2:])[...] = inputs[0]
 
 
-def _add(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, Any]) -> None:
+def _add(outputs: Sequence[Array], inputs: Sequence[Any], facts: Mapping[str, Location | None]) -> None:
     add_to_peer(outputs[0], inputs[0], int(inputs[1]), facts.get("location"), *inputs[2:])
 
 
