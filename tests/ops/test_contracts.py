@@ -63,7 +63,7 @@ def test_element_types(refusal: Any, entry: ops.Operation, name: str) -> None:
             continue
         call = surface.example(name, entry, element)
         if element == "int4":  # the advice names what takes it; buffers of odd rows are refused where they are allocated
-            if all(shape[-1] % 2 == 0 for shape, kind in call.buffers.values() if kind == element):
+            if entry.name != "cast" and all(shape[-1] % 2 == 0 for shape, kind in call.buffers.values() if kind == element):
                 refusal(call.allocations(), call.statement, dialect, codes=["T110"], mentions=["int4"])
             continue
         refused = refusal(call.allocations(), call.statement, dialect, codes=["T110"], mentions=[str(element), "d "])
