@@ -26,7 +26,7 @@ from tilelang_npu.errors import Location, TileError
 __all__ = ["CardRaces", "Clock", "Core"]
 
 Core = Hashable
-"""A core of a card: any object that tells it apart from the other cores of the card. None stands for the host."""
+"""A core of a card: any object that tells it apart from the other cores of the card. None is the host."""
 Clock = Mapping[Hashable, int]
 """The latest time of each actor that happens before an access. A card is an actor by its rank, and the puts of one of its cores
 are one by the pair of rank and core."""

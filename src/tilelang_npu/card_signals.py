@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -109,7 +110,7 @@ def complete_puts(core: Core = None) -> None:
         heap.memory.races.complete(heap.rank, core)
 
 
-class CardWait:
+class CardWait(ABC):
     """A wait of a core for other cards.
 
     Args:
@@ -124,19 +125,21 @@ class CardWait:
         """Whether the core can go on. It always can in a rehearsal."""
         return is_rehearsed() or _FORESEEN.get() is not None or self._is_over()
 
+    @abstractmethod
     def finish(self) -> None:
-        """Called when the core goes on."""
+        """Called when the core goes on: states what the wait has ordered."""
 
+    @abstractmethod
     def describe(self) -> str:
         """Returns what the core waits for, for messages."""
-        raise NotImplementedError
 
     def heap(self) -> SymmetricHeap | None:
         """Returns the membership of the card that waits."""
         return current_heap()
 
+    @abstractmethod
     def _is_over(self) -> bool:
-        raise NotImplementedError
+        """Whether the other cards have done what the core waits for."""
 
 
 class SignalWait(CardWait):

@@ -83,19 +83,6 @@ def test_a_package_that_is_a_function_here_says_what_is_missing_below_it() -> No
         importlib.import_module("tilelang.jit.adapter")
 
 
-def test_the_environment_is_that_of_the_cache() -> None:
-    compat.install()
-    env = importlib.import_module("tilelang.env")
-    env.env.disable_cache()
-    assert not tilelang_npu.is_cache_enabled()
-    env.enable_cache()  # the variable of the test run may still switch the cache off
-    assert env.env.is_cache_enabled() == env.is_cache_enabled() == tilelang_npu.is_cache_enabled()
-    assert env.TILELANG_CACHE_DIR == str(tilelang_npu.cache.get_cache_dir()) == env.env.TILELANG_CACHE_DIR
-    for holder in (env, env.env):
-        with pytest.raises(AttributeError, match="no CUDA_HOME"):
-            _ = holder.CUDA_HOME
-
-
 def test_uninstalling_takes_the_name_back() -> None:
     compat.install()
     compat.install()

@@ -1,4 +1,4 @@
-"""Separates the lines of a printed module from the locations at their ends, for pages that show the text beside its script."""
+"""Separates the lines of a printed module from the locations at their ends, for pages with the text and its script."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
 
 def warn_without_result(name: str, parameters: Sequence[Parameter], kernel: Callable[[], Operation],
                         effects: Mapping[int, ParameterEffect]) -> None:
-    """Issues a warning if a kernel reads arrays but stores to no array, prints nothing and sets no flags between cores.
+    """Issues a warning if a kernel reads arrays but stores to no array, prints nothing, and sets no flags between cores and no
+    signals between cards.
 
     Args:
         name: the kernel's name.
@@ -108,8 +109,8 @@ def warn_without_result(name: str, parameters: Sequence[Parameter], kernel: Call
         return
     from tilelang_npu.dialects import hivm, tile
 
-    # Flags between the cores are an observable result: some kernels only try out their order.
-    observable = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
+    # Flags between the cores, and signals between cards, are observable results: some kernels only try out their order.
+    observable = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, tile.SignalOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
     if not any(isinstance(op, observable) for op in kernel().walk()):
         place = user_location() or parameters[0].location
         warnings.warn_explicit(

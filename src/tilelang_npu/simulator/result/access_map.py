@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 MOST_ROWS, MOST_COLUMNS = 32, 96
-"""The maximum number of cells of a picture in each direction; a cell of a larger tensor stands for several elements."""
+"""The maximum number of cells of a picture in each direction; a cell of a larger tensor has several elements."""
 MOST_ACCESSES = 100_000
 """The number of executed accesses from which on only some blocks are followed."""
 MOST_BYTES = 1 << 30
@@ -280,8 +280,8 @@ def _frame(own: NDArray[np.bool_], row: int, start: int, end: int, wide: float) 
     """
     top = row * _ROW + _TITLE
     parts = [f"M{start * wide:.1f} {top}v{_ROW}M{end * wide:.1f} {top}v{_ROW}"]
-    for beside, y in ((row - 1, top), (row + 1, top + _ROW)):
-        same = own[beside, start:end] if 0 <= beside < len(own) else np.zeros(end - start, np.bool_)
+    for neighbour, y in ((row - 1, top), (row + 1, top + _ROW)):
+        same = own[neighbour, start:end] if 0 <= neighbour < len(own) else np.zeros(end - start, np.bool_)
         parts += [f"M{(start + first) * wide:.1f} {y}h{(last - first) * wide:.1f}" for first, last, own_too in _runs(same)
                   if not own_too]
     return "".join(parts)

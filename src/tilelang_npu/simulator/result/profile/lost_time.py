@@ -258,8 +258,8 @@ def _sums_fill_l0c(launch: Launch) -> bool:
 def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room.
 
-    The gain is an upper bound: larger tiles can also be fewer than the cores, or divide the work less evenly. The room beside a
-    strip of a tile that is too large for a memory is no room for larger tiles.
+    The gain is an upper bound: larger tiles can also be fewer than the cores, or divide the work less evenly. Kernels with
+    tiles that are divided into strips are left out: what a strip leaves free is no room for larger tiles.
     """
     module = launch.recorded.program.module
     if any(remark.about == "split-tiles" and remark.kind == DONE for remark in module_remarks(module)):

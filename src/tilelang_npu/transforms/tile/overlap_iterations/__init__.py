@@ -73,8 +73,8 @@ class _OverlappedLoop:
         self.rings, self._lags = rings_of(self._pieces, body.own)
 
     def lag(self, stage: int) -> int:
-        """Returns the number of iterations by which a stage is behind the first stage: while the first stage executes iteration
-        ``i``, this one executes iteration ``i - lag``.
+        """Returns the lag of a stage in iterations: while the first stage executes iteration ``i``, this one executes iteration
+        ``i - lag``.
         """
         return stage // 2 * self.ahead
 
