@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tilelang_npu.simulator.result.report import bandwidth
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator import AnyLaunch, Launch
 
 _PARTS = {"launch": "The launch overhead", "ramp": "The ramp-up", "steady": "The steady state", "tail": "The tail"}
 _LEAST_CHANGE = 0.05
@@ -42,8 +42,7 @@ def _facts(before: AnyLaunch, after: AnyLaunch) -> Iterator[str]:
         cores = [max(min(part.cores, part.blocks) for part in call.parts) for call in (before, after)]
         on = "" if cores[0] == cores[1] else f", on {_counted(cores[1], 'core', 'cores')} in place of {cores[0]}"
         yield f"{_counted(after.blocks, 'block', 'blocks')} in place of {before.blocks}{on}"
-    operations = [sum(len(stream) for part in call.parts for run in part.recorded.blocks for stream in run.streams)
-                  for call in (before, after)]
+    operations = [sum(map(_operations, call.parts)) for call in (before, after)]
     if operations[1] < operations[0] * (1 - _LEAST_CHANGE):
         yield f"all blocks together execute {operations[1]} operations and waits in place of {operations[0]}"
     moved = [sum(bandwidth(part).nbytes for part in call.parts) / 1024 for call in (before, after)]
@@ -52,6 +51,13 @@ def _facts(before: AnyLaunch, after: AnyLaunch) -> Iterator[str]:
     bounds = [", ".join(dict.fromkeys(part.bound_by for part in call.parts)) for call in (before, after)]
     if bounds[0] != bounds[1]:
         yield f"bound by {bounds[1]} in place of {bounds[0]}"
+
+
+def _operations(launch: Launch) -> int:
+    """Returns the number of operations and waits that all blocks execute; the trace of a large launch has only some blocks."""
+    recorded = launch.recorded
+    found = sum(len(stream) for run in recorded.blocks for stream in run.streams)
+    return round(found * recorded.count / len(recorded.blocks))
 
 
 def _counted(count: int, one: str, several: str) -> str:
