@@ -80,7 +80,8 @@ def _from_torch(tensor: torch.Tensor) -> Array:
         viewed: Array = plain.view(getattr(sys.modules["torch"], bits)).numpy().view(dtype)
         return viewed
     if name == "int4":
-        return plain.view(sys.modules["torch"].int8).numpy().view(INT4_OF_TORCH)
+        unpacked: Array = plain.view(sys.modules["torch"].int8).numpy().view(INT4_OF_TORCH)
+        return unpacked
     array: Array = plain.numpy()
     return array
 
