@@ -351,3 +351,54 @@ def test_a_masked_array_is_refused_with_what_to_do() -> None:
     assert (caught.value.code, caught.value.message) == ("T405", "A is a masked array, and kernels ignore masks")
     assert "A.filled()" in caught.value.help
     assert (named_kernel(out_idx=[-1])(masked.filled(0), 2.0)[:6] == 2).all()
+
+
+def _scaled(scale: bool):
+    rows, pitch = T.dynamic("rows"), T.dynamic("pitch")
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "float32"), S: T.StridedTensor((rows, 4), (pitch, 1), "float32"),
+             Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(T.ceildiv(rows, 8)) as block:
+            x = T.alloc_shared((8, 64), "float32")
+            T.copy(X[block * 8, 0], x)
+            if scale:
+                s = T.alloc_shared((8, 4), "float32")
+                T.copy(S[block * 8, 0], s)
+                for i, j in T.Parallel(8, 64):
+                    x[i, j] *= s[i, 1]
+            T.copy(x, Y[block * 8, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_none_for_a_tensor_that_the_kernel_does_not_use(interpreted: bool) -> None:
+    """The distance of its rows is then a number that no array determines, and nothing depends on it."""
+    kernel, scaled = (tilelang.compile(_scaled(scale), target="npuir") for scale in (False, True))
+    x, y = np.arange(13 * 64, dtype=np.float32).reshape(13, 64), np.zeros((13, 64), np.float32)
+    (kernel.interpret if interpreted else kernel)(x, None, y)
+    np.testing.assert_array_equal(y, x)
+    s = np.arange(13 * 9, dtype=np.float32).reshape(13, 9)[:, :4]
+    (scaled.interpret if interpreted else scaled)(x, s, y)
+    np.testing.assert_array_equal(y, x * s[:, 1:2])
+    message = "the kernel uses S, for which the call passes None" if interpreted else "S must be an array of float32; got None"
+    with pytest.raises(TileError, match=f"T405.*{message}"):
+        (scaled.interpret if interpreted else scaled)(x, None, y)
+
+
+def test_a_size_that_only_an_absent_tensor_has_must_not_be_needed() -> None:
+    """``columns`` is a size of S alone; ``rows`` of Y too, which the call allocates, so it has no value without S."""
+    rows, columns = T.dynamic("rows"), T.dynamic("columns")
+
+    @T.prim_func
+    def main(S: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(1):
+            y = T.alloc_shared((8, 64), "float32")
+            T.clear(y)
+            T.copy(y, Y[0, 0])
+
+    kernel = tilelang.compile(main, target="npuir", out_idx=[1])
+    assert kernel(np.zeros((8, 3), np.float32)).shape == (8, 64)
+    with pytest.raises(TileError, match=r"T403.*no array of the call determines rows"):
+        kernel(None)

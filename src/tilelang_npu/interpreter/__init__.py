@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import POISON, WATCHED, HostBuffer, Write
+from tilelang_npu.interpreter.host_buffers import POISON, WATCHED, AbsentTensor, HostBuffer, Write
 from tilelang_npu.interpreter.launch import InterpretedLaunch, KernelSource
 from tilelang_npu.interpreter.operation_table import operation
 from tilelang_npu.interpreter.typed_scalars import RANDOM, IndexInt, TypedScalar, Values
@@ -26,7 +26,7 @@ from tilelang_npu.target.dtypes import DType
 __all__ = ["POISON", "RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "interpret"]
 
 
-def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values, DType]], dialect: TracedDialect,
+def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None, DType]], dialect: TracedDialect,
               vector_cores: int = 2
               ) -> None:
     """Executes a kernel. The kernel writes to the arrays of its arguments in place.
@@ -35,14 +35,15 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values, DType]
 
     Args:
         source: the kernel's function and its syntax tree.
-        arguments: for each parameter, by name, the NumPy array or number and the element type.
+        arguments: for each parameter, by name, the NumPy array or number and the element type; None in place of the array of a
+            tensor that the kernel must not use.
         dialect: the dialect of the kernel's source, ``npuir`` or ``ascendc``.
         vector_cores: the number of Vector cores for each Cube core of the chip.
 
     Raises:
         TileError: an error in the kernel, with the author's line.
     """
-    given: dict[str, HostBuffer | TypedScalar] = {}
+    given: dict[str, HostBuffer | TypedScalar | AbsentTensor] = {}
     packed: list[tuple[np.ndarray, np.ndarray]] = []
     for name, (value, kind) in arguments.items():
         if isinstance(value, np.ndarray):
@@ -52,6 +53,8 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values, DType]
                 value = packed[-1][1]
             given[name] = buffer = HostBuffer(value, kind, "gm", name)
             buffer.named, buffer.own = True, False
+        elif value is None:
+            given[name] = AbsentTensor(name)
         else:
             given[name] = TypedScalar(kind.numpy.type(value), kind)
     InterpretedLaunch(source, given, dialect, operation, vector_cores).run()

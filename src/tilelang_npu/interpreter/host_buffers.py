@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeGuard
+from typing import NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -369,6 +369,16 @@ class HostElement(Operators, Reference):
 
     def __format__(self, layout: str) -> str:
         return format(self.load(), layout)
+
+
+class AbsentTensor(TileRef):
+    """A tensor for which the caller passed None. Every use of it in the kernel is an error."""
+
+    def __init__(self, tensor: str) -> None:
+        self._tensor = tensor
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise fail(f"the kernel uses {self._tensor}, for which the call passes None", "pass an array", "T405")
 
 
 def stored(value: object, kind: DType) -> Values:

@@ -19,6 +19,7 @@ from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import TileError
 from tilelang_npu.interpreter import parallel_points
 from tilelang_npu.interpreter.host_buffers import (
+    AbsentTensor,
     HostBuffer,
     HostElement,
     LaunchBuffers,
@@ -107,7 +108,8 @@ class InterpretedLaunch(LaunchBuffers):
 
     schedule: CoreSchedule
 
-    def __init__(self, source: KernelSource, arguments: Mapping[str, HostBuffer | TypedScalar], dialect: TracedDialect,
+    def __init__(self, source: KernelSource, arguments: Mapping[str, HostBuffer | TypedScalar | AbsentTensor],
+                 dialect: TracedDialect,
                  operation: Callable[[str], Callable[..., object]], vector_cores: int = 2) -> None:
         super().__init__()
         self.source, self.dialect, self.arguments, self.operation = source, dialect, dict(arguments), operation

@@ -64,11 +64,13 @@ class BoundCall:
         values: one array or number for each parameter, in the order of the parameters.
         symbols: the values of the symbolic dimensions, by name.
         made: the positions of the parameters whose arrays the call allocated.
+        absent: those of them for which the caller passed None.
     """
 
     values: list[Argument]
     symbols: dict[str, int] = field(default_factory=dict)
     made: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> tuple[object, ...]:
@@ -93,7 +95,8 @@ class Signature:
         flat: whether the rules of the ascendc dialect hold: an array with another number of elements than declared is accepted
             with a warning. The kernel then views the caller's memory in the declared shape, and an access beyond the array's
             end is an error when the kernel runs.
-        unused: the positions of the parameters that the kernel neither reads nor writes, for which None can be passed.
+        unused: the positions of the parameters that the kernel neither reads nor writes, for which None can be passed. For a
+            kernel that is only interpreted, those of all tensors: only its execution shows which it uses.
     """
 
     kernel: str
@@ -145,12 +148,13 @@ class Signature:
             raise self._wrong_count(arguments)
         values: list[Argument | None] = [None] * len(self.parameters)
         allocated = [position for position in (*self.outputs, *self.workspaces) if position not in passed]
+        absent = []
         for position, argument in zip(passed, arguments, strict=True):
             if argument is None and position in self.unused and self.parameters[position].shape is not None:
-                allocated.append(position)
+                absent.append(position)
             else:
                 values[position] = _checked(self.parameters[position], argument, position in self.written)
-        symbols = self._solve(values)
+        symbols = self._solve(values, absent)
         for position in passed:
             parameter, array = self.parameters[position], values[position]
             if not isinstance(array, np.ndarray):
@@ -159,8 +163,12 @@ class Signature:
                 values[position] = _with_gaps(parameter, array, symbols, position in self.written)
             else:
                 values[position] = _in_declared_shape(parameter, array, symbols, flat=self.flat)
+        allocated += absent
         for position in allocated:
             parameter = self.parameters[position]
+            if parameter.strides is not None and position in absent:
+                values[position] = np.empty(_extent(parameter, symbols), parameter.array_dtype)
+                continue
             if parameter.strides is not None:
                 raise TileError(f"{parameter.name} is a tensor with gaps, which a call cannot allocate", code="T190",
                                 location=parameter.location,
@@ -170,7 +178,7 @@ class Signature:
                                         parameter.array_dtype)
         bound = [value for value in values if value is not None]
         assert len(bound) == len(values)
-        call = BoundCall(bound, symbols, tuple(allocated))
+        call = BoundCall(bound, symbols, tuple(allocated), tuple(absent))
         without_initial_values: Container[int] = () if overwritten is None else overwritten(call)
         for position in allocated:
             array = bound[position]
@@ -273,10 +281,15 @@ class Signature:
         also = f", or let jit(out_idx=[-1]) make and return {self.parameters[last].name}" if lacks_last else ""
         return TileError(msg, code="T401", location=user_location(), notes=notes, help=f"call it with {expected}{also}")
 
-    def _solve(self, values: Sequence[Argument | None]) -> dict[str, int]:
+    def _solve(self, values: Sequence[Argument | None], absent: Sequence[int]) -> dict[str, int]:
         """Returns the symbolic dimensions, solved from the shapes of the arrays: first the dimensions that are a single symbol,
         then linear expressions with one unknown. :func:`_in_declared_shape` checks the other dimensions. An array that
-        contradicts an earlier one is accepted if it has as many elements as the shape from the earlier arrays.
+        contradicts an earlier one is accepted if it has as many elements as the shape from the earlier arrays. A dimension
+        that only absent arrays have is 1: no element of them is accessed.
+
+        Args:
+            values: an array, a number or None for each parameter.
+            absent: the positions of the parameters that the kernel does not use and for which the caller passes None.
 
         Raises:
             TileError: T403 two arrays contradict each other, a size fits no value of a symbol, or a symbol has no value.
@@ -315,7 +328,14 @@ class Signature:
                 raise conflict
         if unsolvable is not None:
             raise unsolvable.error(symbols)
-        missing = [name for name in self.symbols if name not in symbols]
+        present = {name for position, parameter in enumerate(self.parameters) if position not in absent
+                   for name in _symbols(parameter)}
+        missing = []
+        for name in self.symbols:
+            if name not in symbols and absent and name not in present:
+                symbols[name] = 1
+            elif name not in symbols:
+                missing.append(name)
         if missing:
             where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), None) or user_location()
             msg = f"no array of the call determines {missing[0]}"
@@ -544,6 +564,13 @@ def _with_gaps(parameter: Parameter, array: Array, symbols: Mapping[str, int], w
                             help=f"pass a copy: {parameter.name}.copy()")
         inner += (size - 1) * stride
     return np.lib.stride_tricks.as_strided(array, (inner + 1,), (array.itemsize,), writeable=array.flags.writeable)
+
+
+def _extent(parameter: Parameter, symbols: Mapping[str, int]) -> int:
+    """Returns the number of elements from the first to the last one of a tensor with gaps."""
+    assert parameter.shape is not None and parameter.strides is not None
+    sizes, strides = ([size_of(size, symbols) for size in declared] for declared in (parameter.shape, parameter.strides))
+    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
 
 
 def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:

@@ -215,8 +215,8 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: Trac
     """
     function = func.function
     found, names = func.definition or (sources.find(function), {})
-    given = {parameter.name: (_in_shape(parameter, value, call.symbols), parameter.dtype)
-             for parameter, value in zip(signature.parameters, call.values, strict=True)
+    given = {parameter.name: (None if place in call.absent else _in_shape(parameter, value, call.symbols), parameter.dtype)
+             for place, (parameter, value) in enumerate(zip(signature.parameters, call.values, strict=True))
              if parameter.name in {argument.arg for argument in found.node.args.args + found.node.args.posonlyargs}}
 
     def source_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:

@@ -55,7 +55,7 @@ class InterpretedKernel:
         self.signature = Signature(
             self.name, parameters, symbols_of(parameters), positions_of(settings.out_idx, count, "out_idx", settings.at),
             positions_of(settings.workspace_idx, count, "workspace_idx", settings.at), frozenset(),
-            flat=self.dialect == "ascendc")
+            flat=self.dialect == "ascendc", unused=frozenset(range(count)))
         self.out_idx, self.workspace_idx = list(self.signature.outputs), list(self.signature.workspaces)
         self.made_by: MadeBy | None = None
         self.last_launch: AnyLaunch | None = None
