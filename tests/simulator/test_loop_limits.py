@@ -145,6 +145,26 @@ def test_loop_nests_of_up_to_16_iterations_run_without_checks(outer: int, inner:
         assert np.count_nonzero(result) == 16
 
 
+def test_a_while_loop_is_not_charged_with_the_iterations_of_another_block() -> None:
+    """Block 0 runs a loop of a known length, which may be longer than a loop that a condition ends, as in block 1."""
+    @T.prim_func
+    def main(B: T.Tensor((8,), "int32")):
+        with T.Kernel(2, is_npu=True) as (cid, vid):
+            if cid == 0:
+                for i in T.serial(6000):
+                    if i == 5999:
+                        B[0] = i
+            else:
+                i = T.alloc_var("int32", init=0)
+                while i < 600:
+                    B[1] = i
+                    i = i + 1
+
+    kernel, result = compiled(main), np.zeros(8, np.int32)
+    kernel(result)
+    assert result.tolist() == [5999, 599, 0, 0, 0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("make", [by_data, while_])
 def test_loops_that_data_or_conditions_end_have_the_limit(make: Any) -> None:
     kernel = compiled(make())

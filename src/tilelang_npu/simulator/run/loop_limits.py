@@ -62,7 +62,7 @@ class LoopGuard:
         self.most = MOST_OPS if most_ops is None else most_ops
         self._stated = most_ops is not None
         self._events: object = None
-        self._ran = 0
+        self._ran: int  # the iterations of ``_events``, set by the first check
 
     def label(self, sub: int) -> str:
         """Returns the name of the core within its block: ``AIC``, ``AIV0``, ``AIV1`` ..."""
@@ -80,8 +80,6 @@ class LoopGuard:
         Raises:
             TileError: S306, a check found that the core has issued too many ops, or has run too many iterations.
         """
-        if events is not self._events:  # another block or another core
-            self._events, self._ran = events, 0
         self.check(events, block, sub, known=known)
         if trips[LONG:]:
             return self._in_parts(trips, events, block, sub, known)
@@ -101,6 +99,8 @@ class LoopGuard:
         Raises:
             TileError: S306, the core has issued too many ops, or has run too many iterations.
         """
+        if events is not self._events:  # another block or another core
+            self._events, self._ran = events, 0
         by_itself = known and not self._stated
         if len(events) > self.most and len(events) > (most := recordable_ops() if by_itself else self.most):
             why = "this machine has no memory for the records of more" if by_itself else "each op is recorded in memory"
