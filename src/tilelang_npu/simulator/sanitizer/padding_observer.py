@@ -290,7 +290,7 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
         own = np.where(rows != 0, 0, left) @ np.where(columns != 0, 0, right)
         size = np.abs(left) @ np.abs(right)
     terms = (rows == 0).astype(np.float32) @ (columns == 0).astype(np.float32)
-    some = np.maximum(rows.max(axis=1, initial=0)[:, None], columns.max(axis=0, initial=0)[None, :])
+    some = np.maximum(rows.max(axis=1)[:, None], columns.max(axis=0)[None, :])
     alone = np.where(terms == 0, some, 0).astype(np.int32)
     return _PaddedProduct(block, site, writing.label, given, own, alone, some, terms, k, seen.copy(), size)
 

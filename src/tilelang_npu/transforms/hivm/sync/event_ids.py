@@ -92,7 +92,7 @@ def author_event_pairs(body: BlockItems, uses: Mapping[EventName, list[EventOp]]
                 and one in items_before and two in items_before
                 and not isinstance(one.event_id(), SSAValue) and not isinstance(two.event_id(), SSAValue)
                 for one, two in zip(sets, waits, strict=True)):
-            events += [EventPair(source, target, items_before[one] - 1, items_before[two], 0, 1, None, number)
+            events += [EventPair(source, target, items_before[one] - 1, items_before[two], 0, id=number)
                        for one, two in zip(sets, waits, strict=True)
                        if items_before[one] and items_before[two] < len(body.items)]
     return events

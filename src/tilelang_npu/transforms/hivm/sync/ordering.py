@@ -49,7 +49,7 @@ class EventPair:
             *loop-carried*), each id is also set once before the loop and waited for once after the loop (the event's *tokens*),
             so that the loop may run any number of iterations.
         slots: the number of event ids; iteration ``n`` uses the id ``id + n % slots``.
-        reason: the dependence for which the event was inserted, for reports.
+        reason: the dependence for which the event was inserted, for reports; None for an event that others guarantee.
         id: the first event id; -1 before ids are allocated.
         token_loop: the body of the loop around which the tokens are set and waited for, if this is not the event's own loop but
             a loop around it. Each run of the own loop then waits for sets of the previous run.
@@ -69,8 +69,8 @@ class EventPair:
     set_after: int
     wait_before: int
     distance: int
-    slots: int
-    reason: object
+    slots: int = 1
+    reason: object = None
     id: int = -1
     token_loop: BlockItems | None = None
     merged_reasons: tuple[object, ...] = ()

@@ -184,7 +184,7 @@ class FlagLimiter:
             return
         # the core waits nowhere in the loop: a flag goes back in each iteration
         sent = next(event for event in self._events_within(body) if event.source.startswith(self._core))
-        self._orders[id(body)].add(EventPair(sent.target, sent.source, len(body.items) - 1, 0, _LEAD, 1, None))
+        self._orders[id(body)].add(EventPair(sent.target, sent.source, len(body.items) - 1, 0, _LEAD))
 
     def _events_within(self, body: BlockItems) -> Iterator[EventPair]:
         yield from self._events(body)

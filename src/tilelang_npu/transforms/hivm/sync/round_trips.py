@@ -291,9 +291,9 @@ def _trips_within(mine: _FlagBlock, there: _Partners, back: _Partners, single_pi
                         nearest[key] = distance, token_loop
     for (source, target, first, then), (distance, token_loop) in nearest.items():
         if mine.body.loop is not None or not distance:
-            yield EventPair(source, target, first, then, distance, 1, None, token_loop=token_loop if distance else None)
+            yield EventPair(source, target, first, then, distance, token_loop=token_loop if distance else None)
         elif distance == 1 and token_loop is not None:
-            yield EventPair(source, target, first, then, distance, 1, None, token_loop=token_loop)
+            yield EventPair(source, target, first, then, distance, token_loop=token_loop)
 
 
 def _trips_inwards(inner: _FlagBlock, back: _Partners, outer: _FlagBlock, there: _Partners, place: int, other_place: int
@@ -321,7 +321,7 @@ def _trips_inwards(inner: _FlagBlock, back: _Partners, outer: _FlagBlock, there:
                     key = start.pipe, target, first, distance
                     soonest[key] = min(soonest.get(key, end.items), end.items)
     for (source, target, first, distance), then in soonest.items():
-        yield EventPair(source, target, first, then, distance, 1, None, inner_wait_block=inner.body)
+        yield EventPair(source, target, first, then, distance, inner_wait_block=inner.body)
 
 
 def _trips_outwards(there: _Partners, outer: _FlagBlock, back: _Partners, other_place: int, *, is_second: bool
@@ -352,7 +352,7 @@ def _trips_outwards(there: _Partners, outer: _FlagBlock, back: _Partners, other_
                     drained.add(key)
     for key, (distance, then) in soonest.items():
         source, start_at, target = key
-        yield EventPair(source, target, start_at, then, distance, 1, None, outer_wait_block=body, drains_loop=key in drained)
+        yield EventPair(source, target, start_at, then, distance, outer_wait_block=body, drains_loop=key in drained)
 
 
 def _is_drained_after(loop: _FlagBlock, wait: _FlagOp, *, first_waits: bool) -> bool:

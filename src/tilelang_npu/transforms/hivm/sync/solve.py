@@ -397,7 +397,8 @@ def solve_between_cores(body: BlockItems, solved: SolvedBlocks, counts: Callable
             constraints.append(constraint)
         elif constraint.source != constraint.target:
             distance, index = divmod(constraint.then, order.count)
-            inside = EventPair(constraint.source, constraint.target, constraint.first, index, distance, 1, constraint.reason)
+            inside = EventPair(constraint.source, constraint.target, constraint.first, index, distance,
+                               reason=constraint.reason)
             if not any(body.items[end].blocks for end in (constraint.first, index)):
                 order.give(inside)
                 continue
@@ -409,8 +410,8 @@ def solve_between_cores(body: BlockItems, solved: SolvedBlocks, counts: Callable
         if not order.implies(constraint):
             distance, index = divmod(constraint.then, order.count)
             core = core_and_pipe(constraint.target)[0]
-            order.add(EventPair(constraint.source, constraint.target, constraint.first, index, distance, 1, constraint.reason,
-                                blocked_pipes=tuple(on_core(core, pipe) for pipe in PIPES)))
+            order.add(EventPair(constraint.source, constraint.target, constraint.first, index, distance,
+                                reason=constraint.reason, blocked_pipes=tuple(on_core(core, pipe) for pipe in PIPES)))
     order.constraints = _strongest(body, constraints)
     _remove_redundant(order, order.constraints)
     solved.add(body, order)
