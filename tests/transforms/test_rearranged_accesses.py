@@ -164,6 +164,29 @@ def test_what_is_read_at_places_of_a_tile() -> None:
     assert faster > 3 and "x with gather" in told
 
 
+@pytest.mark.parametrize(("points", "gathered"), [(16, False), (32, True)])
+def test_a_tile_with_padded_rows_is_gathered_where_the_copy_of_its_rows_pays(points: int, gathered: bool) -> None:
+    """A gather needs a copy of the tile, whose 512 rows of 12 bytes take an instruction's step each: that is as long as 18
+    points take one by one."""
+    @T.prim_func
+    def main(X: T.Tensor((512, 3), "float32"), I: T.Tensor((points,), "int32"), Y: T.Tensor((points,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((512, 3), "float32")
+            at = T.alloc_shared((points,), "int32")
+            y = T.alloc_shared((points,), "float32")
+            T.copy(X, x)
+            T.copy(I, at)
+            for i in T.Parallel(points):
+                y[i] = x[at[i], 1]
+            T.copy(y, Y)
+
+    x, at = drawn((512, 3), "float32"), np.random.default_rng(4).integers(0, 512, points).astype(np.int32)
+    left, faster, told = both(main, x, at, np.zeros(points, np.float32))
+    np.testing.assert_array_equal(left, x[at, 1])
+    assert ("point by point" in told) is not gathered, told
+    assert (faster > 1) is gathered
+
+
 def test_an_index_beyond_the_tile_is_still_found() -> None:
     @T.prim_func
     def main(X: T.Tensor((64,), "float32"), I: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "float32")):

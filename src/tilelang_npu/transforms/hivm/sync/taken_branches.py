@@ -45,7 +45,7 @@ def active_iterations(items: Sequence[SyncItem], loop: scf.ForOp | None) -> list
             for sum_ in nonnegative_under(item.op.cond, ranges):  # sum_ = factor * index + constant is nonnegative
                 if list(sum_.terms) == [index] and abs(factor := sum_.factor(index)) == 1:
                     bound = -factor * sum_.constant - low
-                    iterations = iterations.meet(Interval(-(-bound // step)) if factor > 0 else Interval(0, bound // step))
+                    iterations = iterations.meet(Interval(-(-bound // step)) if factor == 1 else Interval(0, bound // step))
         found.append(iterations)
     return found
 

@@ -177,7 +177,7 @@ def indices_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVa
     if space_of(source) != "gm":
         for axis, (index, whole) in enumerate(zip(found, tile.shape_of(source), strict=True)):
             size = 1 if index.axis is None else extents[index.axis]
-            if isinstance(index.offset, int) and index.offset + size > whole > 0:  # guards and errors are met in order
+            if isinstance(index.offset, int) and index.offset + size > whole:  # guards and errors are met in order
                 msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
                 raise NotVectorisable(msg, "let the loop end at the last point that has an element")
     return found
