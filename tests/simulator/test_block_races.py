@@ -50,6 +50,19 @@ def test_parts_that_overlap() -> None:
     assert "between the blocks" in str(hazard)
 
 
+def test_columns_that_overlap() -> None:
+    """The report has the bytes of one row that both blocks write, not the bytes of other columns between two rows."""
+    @T.prim_func
+    def main(Y: T.Tensor((ROWS, N), "float32")):
+        with T.Kernel(2, is_npu=True) as (b, _):
+            y = T.alloc_ub((ROWS - 1, 16), "float32")
+            T.tile.fill(y, T.Cast("float32", b))
+            T.copy(y, Y[1, b * 8])
+
+    (hazard,) = _hazards(main, np.zeros((ROWS, N), np.float32))
+    assert (hazard.kind, hazard.memory, hazard.start, hazard.end) == ("WAW", "GM", (N + 8) * 4, (N + 16) * 4)
+
+
 def read_back(*, writes: bool) -> Any:
     """All blocks write the same values to the same bytes, and read them."""
 
