@@ -131,3 +131,35 @@ def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win(
     assert cost.before == kernel.trace().time_us > 2 * better
     assert cost.after <= better == pytest.approx(cost.after, rel=0.3)  # which loads once
     assert str(cost).startswith("costs at most ")
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+def test_a_tile_that_is_not_divided_costs_half_of_the_work_on_it(heavy: bool) -> None:
+    """Both Vector cores compute all of a tile with an odd number of rows; compared with an even number, which is divided."""
+    def of_rows(rows: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((64, 512), "float32"), Z: T.Tensor((rows, 512), "float32"), Y: T.Tensor((64, 512), "float32"),
+                 W: T.Tensor((rows, 512), "float32")):
+            with T.Kernel(1, threads=2, is_npu=True) as _:
+                x = T.alloc_shared((64, 512), "float32")
+                z = T.alloc_shared((rows, 512), "float32")
+                T.copy(X, x)
+                T.copy(Z, z)
+                for _ in T.serial(300 if heavy else 1):
+                    T.vexp(z, z)
+                for _ in T.serial(1 if heavy else 300):
+                    T.vexp(x, x)
+                T.copy(x, Y)
+                T.copy(z, W)
+
+        return tilelang.compile(main, target="ascendc", pass_configs=AUTO)
+
+    kernel, even = of_rows(15), of_rows(16)
+    page = kernel.explain()
+    (message,) = (one for one in page.refused if one.about == "bind-sub-blocks")
+    assert "z (30 720 bytes of UB) is not divided" in message.text and not even.explain().refused
+    cost = page.costs[message]
+    assert cost.before == kernel.trace().time_us
+    assert cost.nothing is not heavy
+    if heavy:
+        assert cost.after <= even.trace().time_us == pytest.approx(cost.after, rel=0.2)  # the latency of an operation stays

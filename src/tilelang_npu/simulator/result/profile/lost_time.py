@@ -29,7 +29,7 @@ from tilelang_npu.simulator.result.profile.what_if import (
     without_scalar_work,
 )
 from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, RUN, WAIT, PipeStep, scaled_work
-from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
+from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.call_launches import AnyLaunch
@@ -571,7 +571,7 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     previous tile is no longer needed, and if the memory has room for a second tile."""
     if _flags(launch):
         return
-    tiles: dict[Location | None, set[tuple[str, int, int]]] = defaultdict(set)
+    tiles: dict[Location | None, set[tuple[Space, int, int]]] = defaultdict(set)
     again: Counter[Location | None] = Counter()
     for record, step, event, times in _transfers(launch):
         for access in record.accesses:
@@ -580,10 +580,10 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
                 tiles[line_of(record.location)].add((access.memory, tile.offset, tile.nbytes))
                 again[line_of(record.location)] += times
     functions = launch.recorded.program.functions
-    left = {memory: launch.chip.memory[memory].size - max(function.extents.get(memory, 0) for function in functions)
-            for memory in ("ub", "cbuf")}
+    left = {memory: room.size - max(function.extents.get(memory, 0) for function in functions)
+            for memory, room in launch.chip.memory.items()}
     repeated = [place for place, found in tiles.items() if again[place] > launch.blocks and len(found) == 1
-                and all(nbytes <= left.get(memory, 0) for memory, _, nbytes in found)]
+                and all(nbytes <= left[memory] for memory, _, nbytes in found)]
     if not repeated:
         return
 
