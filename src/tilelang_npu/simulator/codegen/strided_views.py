@@ -84,12 +84,15 @@ class Cut:
         start: the first element of the slice.
         reach: the index after the last element of the slice; None if the end is known to lie inside the axis.
         extent: the number of elements of the axis.
+        read: whether ``start`` is the part of the slice's start that the kernel has read as data, and ``reach`` the index after
+            the last element that must be inside the axis. This is checked also where the slice is clipped to no elements.
     """
 
     axis: str
     start: Int
     reach: Int | None
     extent: Int
+    read: bool = False
 
 
 @dataclass(frozen=True)
