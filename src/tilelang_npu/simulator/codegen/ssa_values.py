@@ -200,7 +200,7 @@ class SsaValues(Definitions, ABC):
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
         owner = self.buffer_numbers.fresh() if placed is None else placed.number
         return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder, owner,
-                    placed is not None and not placed.pinned)
+                    placed is not None and not placed.pinned, "" if placed is None else placed.made_for)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """Returns the name of the NumPy array that views the bytes of a memref, and emits its creation.

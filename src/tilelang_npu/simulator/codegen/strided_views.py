@@ -35,6 +35,7 @@ class Base:
         owner: the number of the on-chip buffer, by which buffers of one memory are told apart; None in GM. Buffers that memory
             planning has numbered have its number, the others a number from ``BufferNumbers``.
         planned: whether memory planning chose the address of the buffer.
+        made_for: the user's buffer whose tile the compiler's temporary holds; empty for a buffer of the user.
     """
 
     memory: Space
@@ -45,6 +46,7 @@ class Base:
     holder: str = ""
     owner: int | None = field(default=None, compare=False)
     planned: bool = field(default=False, compare=False)
+    made_for: str = field(default="", compare=False)
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
@@ -70,6 +72,8 @@ def called(base: Base, *, whole: bool) -> str:
     """
     if base.memory == "gm":
         return base.label or f"arg{base.buffer}"
+    if base.made_for and not whole:
+        return f"the temporary tile of {base.made_for}"
     return spoken(base) if whole or not base.label else base.label
 
 
