@@ -1,9 +1,9 @@
 """Shows the progress of work that takes longer than two seconds.
 
 A progress line names the work, how much of it is done, how fast, and the time left. If standard error is a terminal, the line
-is drawn there and is removed when the work ends. If it is a file, a pipe or a notebook, in CI, and with ``TERM=dumb``, a line is added
-every 10 seconds. Nothing is shown in a test of pytest, in other threads than the main one, and in processes that this package
-starts. The working code only counts the items that are done; a background thread writes the line.
+is drawn there and is removed when the work ends. If it is a file, a pipe or a notebook, in CI, and with ``TERM=dumb``, a line
+is added every 10 seconds. Nothing is shown in a test of pytest, in other threads than the main one, and in processes that this
+package starts. The working code only counts the items that are done; a background thread writes the line.
 """
 
 from __future__ import annotations
