@@ -95,3 +95,14 @@ def test_a_picture_is_self_contained_and_its_rules_do_not_affect_other_pictures(
     assert "var(" not in rules
     assert all("svg.tilelang-npu" in selector for line in rules.splitlines() for selector in line.partition("{")[0].split(","))
     assert drawn._repr_html_() == drawn
+
+
+def test_ticks_with_names_are_at_their_places_and_the_only_ones() -> None:
+    """Steps have no step 0, and none between two of them."""
+    drawn = curves([Curve("a", [(1, 10.0), (2, 30.0), (3, 20.0)]), Curve("goal", [(0, 25.0), (4, 25.0)])], y="%",
+                   x_ticks={step: f"step {step} & co" for step in (1, 2, 3)})
+    at = labels(drawn)
+    first, _ = points(drawn)
+    assert [at[f"step {step} & co"][0] for step in (1, 2, 3)] == [x for x, _ in first]
+    below = at["step 1 & co"][1]
+    assert sum(y == below for _, y in at.values()) == 3

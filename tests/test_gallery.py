@@ -214,6 +214,13 @@ def test_pictures_of_a_page_exist(folder: Path) -> None:
         assert len(list(picture)) > 3
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_axis_of_a_picture_names_the_steps(folder: Path) -> None:
+    picture = ElementTree.parse(ROOT / "docs" / "gallery" / f"{folder.name}.svg").getroot()
+    texts = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}text") if each.get("class") == "t"]
+    assert texts == [f"step {number}" for number in range(1, 1 + len(list(folder.glob("step*.py"))))]
+
+
 def test_index_counts_agree_with_the_pages() -> None:
     index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
     gaining, followed = _gaining_edits()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import progress
+from tilelang_npu.interpreter import launch
+from tilelang_npu.simulator.result import static_check
 from tilelang_npu.simulator.run import program
 
 
@@ -53,10 +56,50 @@ def visible(terminal: Terminal) -> str:
 def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     outer = progress.Underway("tuning 8 configurations", started=100.0)
     inner = progress.Underway("timed", 8, "", 2, started=110.0)
-    assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, about 30 s more"
+    assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, 0.2/s, about 30 s more"
     assert progress.text_of([progress.Underway("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
     assert progress.text_of([progress.Underway("running gemm,", 1, "blocks", started=0.0)], 3.0) == "running gemm, 3 s"
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
+
+
+def test_interpreted_kernels_and_checks_show_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operation that can be long has progress with a total and with what is done."""
+    steps: list[progress.Underway] = []
+
+    @contextmanager
+    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
+        steps.append(progress.Underway(what, total, of))
+        yield steps[-1]
+
+    monkeypatch.setattr(launch, "shown", shown)
+    monkeypatch.setattr(static_check, "shown", shown)
+
+    @T.prim_func
+    def doubled(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")) -> None:
+        with T.Kernel(4, is_npu=True) as (block, _):
+            a = T.alloc_shared((64,), "float32")
+            T.copy(A[block * 64], a)
+            T.vadd(a, a, a)
+            T.copy(a, B[block * 64])
+
+    @T.prim_func
+    def by_cores(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")) -> None:
+        with T.Kernel(4, is_npu=True) as (block, half):
+            a = T.alloc_ub((32,), "float32")
+            T.copy(A[block * 64 + half * 32], a)
+            T.set_flag("mte2", "mte3", 0)
+            T.wait_flag("mte2", "mte3", 0)
+            T.copy(a, B[block * 64 + half * 32])
+
+    arrays = np.ones(256, np.float32), np.ones(256, np.float32)
+    for function in (doubled, by_cores):
+        kernel = tilelang.compile(function, target="npuir" if function is doubled else "ascendc")
+        kernel.interpret(*arrays)
+        step = steps.pop()
+        assert progress.text_of([step], step.started + 4) == f"interpreting {kernel.name}, 4 of 4 blocks, 4 s"
+        (one,) = kernel.programs
+        static_check.check(one, arrays, 4)
+        assert (steps[-1].what, steps[-1].total) == (f"checking {kernel.name},", 1)
 
 
 def test_nested_progress_follows_the_outer_one_and_all_is_erased(terminal: Terminal) -> None:
@@ -99,9 +142,10 @@ def test_ci_and_a_dumb_terminal_get_a_line_now_and_then(terminal: Terminal, sett
     monkeypatch.setattr(progress, "_LOGGED_EVERY", 0.1)
     with progress.shown("survey", 4, "files") as step:
         step.done = 1
-        assert drawn(terminal, "survey 1 of 4 files, 0 s, about 0 s more\n")
+        assert drawn(terminal, "survey 1 of 4 files, 0 s, ")
+        assert drawn(terminal, "/s, about 0 s more\n")
         step.done = 2
-        assert drawn(terminal, "survey 2 of 4 files, 0 s, about 0 s more\n")
+        assert drawn(terminal, "survey 2 of 4 files, 0 s, ")
     assert "\r" not in terminal.getvalue()
 
 
@@ -128,6 +172,8 @@ def test_other_threads_draw_nothing(terminal: Terminal) -> None:
 _SCRIPT = """
 import time, numpy as np
 from tilelang_npu import progress
+from tilelang_npu.interpreter import launch
+from tilelang_npu.simulator.result import static_check
 progress.AFTER, progress._EVERY, progress._LOGGED_EVERY = 0.0, 0.01, 0.2
 with progress.shown("waiting for", 4, "things") as step:
     step.done = 1
@@ -152,7 +198,7 @@ def test_a_terminal_sees_it_drawn_and_a_pipe_gets_lines() -> None:
     assert output.endswith("\r\033[K")
     assert done.stdout == "done\n"
     piped = subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True)
-    assert piped.stderr == "waiting for 1 of 4 things, 0 s, about 1 s more\n"
+    assert re.fullmatch(r"waiting for 1 of 4 things, 0 s, [\d.]+/s, about 1 s more\n", piped.stderr)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

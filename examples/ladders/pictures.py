@@ -22,7 +22,8 @@ def draw_shares(ladder: Ladder, times: Sequence[Sequence[Timed]]) -> str:
                    [(100 * timed.share / (1 + timed.error), 100 * timed.share / (1 - timed.error)) for timed in row])
              for case, row in zip(ladder.large, zip(*times, strict=True), strict=True)]
     goal = Curve("the goal", [(step, 100 * ladder.goal) for step in (0, len(times) + 1)], colour=GOAL, dashed=True)
-    return curves([*drawn, goal], title="Share of the roofline", x="step", y="%")
+    return curves([*drawn, goal], title="Share of the roofline", y="%",
+                  x_ticks={step: f"step {step}" for step in range(1, len(times) + 1)})
 
 
 def draw_timeline(summary: ProfileSummary) -> str:

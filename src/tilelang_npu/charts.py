@@ -5,7 +5,7 @@ The colours are readable on light and on dark pages, and an SVG refers to no oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log2, log10
@@ -139,7 +139,7 @@ def _axis(values: Sequence[float], *, by_powers: bool, from_zero: bool) -> _Axis
 
 
 def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "", log_x: bool = False,
-           log_y: bool = False) -> Picture:
+           log_y: bool = False, x_ticks: Mapping[float, str] | None = None) -> Picture:
     """Returns a line chart in which all curves share one x axis and one y axis.
 
     Args:
@@ -147,6 +147,7 @@ def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "",
         title: the title above the chart.
         x, y: the labels of the axes.
         log_x, log_y: whether the axis is logarithmic; the coordinates must then be positive.
+        x_ticks: the text of each tick of the x axis, for places that have names rather than numbers; None for round numbers.
 
     Raises:
         ValueError: no curve has a point, or a coordinate on a logarithmic axis is not positive.
@@ -171,9 +172,10 @@ def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "",
         return _TOP + _HIGH * (1 - up.at(value))
 
     parts = [f'<text x="{_LEFT}" y="16" style="font-weight:bold">{escape(title)}</text>'] if title else []
-    for tick in ticks(across.low, across.high, by_powers=log_x):
+    names = {tick: _shown(tick) for tick in ticks(across.low, across.high, by_powers=log_x)} if x_ticks is None else x_ticks
+    for tick, name in names.items():
         parts.append(f'<path class="grid" d="M{right(tick):.1f} {_TOP}V{_TOP + _HIGH}"/>'
-                     f'<text x="{right(tick):.1f}" y="{_TOP + _HIGH + 16}" class="t">{_shown(tick)}</text>')
+                     f'<text x="{right(tick):.1f}" y="{_TOP + _HIGH + 16}" class="t">{escape(name)}</text>')
     for tick in ticks(up.low, up.high, by_powers=log_y):
         parts.append(f'<path class="grid" d="M{_LEFT} {down(tick):.1f}H{_WIDTH - _RIGHT}"/>'
                      f'<text x="{_LEFT - 8}" y="{down(tick) + 4:.1f}" text-anchor="end">{_shown(tick)}</text>')

@@ -1,9 +1,9 @@
 """Shows the progress of work that takes longer than two seconds.
 
-A progress line names the work, how much of it is done, and the time left. If standard error is a terminal, the line is drawn
-there and is removed when the work ends. If it is a file, a pipe or a notebook, in CI, and with ``TERM=dumb``, a line is added
-every 10 seconds. Nothing is shown in a test of pytest, in other threads than the main one, and in processes that this package
-starts. The working code only counts the items that are done; a background thread writes the line.
+A progress line names the work, how much of it is done, how fast, and the time left. If standard error is a terminal, the line
+is drawn there and is removed when the work ends. If it is a file, a pipe or a notebook, in CI, and with ``TERM=dumb``, a line
+is added every 10 seconds. Nothing is shown in a test of pytest, in other threads than the main one, and in processes that this
+package starts. The working code only counts the items that are done; a background thread writes the line.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def _write(text: str) -> None:
 
 
 def text_of(steps: list[Underway], now: float) -> str:
-    """Returns the text of the progress line: the running work with its counts, the seconds it has taken and the seconds left.
+    """Returns the text of the progress line: the running work with its counts, the seconds it has taken, the items that are
+    done in a second, and the seconds left.
 
     Args:
         steps: the running work, from the outermost to the innermost step.
@@ -125,7 +126,8 @@ def text_of(steps: list[Underway], now: float) -> str:
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
     counted = next((step for step in steps if step.total > 1 and step.done), None)
     if counted is not None and counted.done < counted.total:
-        text += f", about {(now - counted.started) / counted.done * (counted.total - counted.done):.0f} s more"
+        each = max(now - counted.started, 1e-9) / counted.done
+        text += f", {1 / each:.3g}/s, about {each * (counted.total - counted.done):.0f} s more"
     return text
 
 

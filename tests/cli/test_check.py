@@ -180,7 +180,9 @@ def test_examples(tool, example: Path) -> None:
     done = tool("check", example)
     assert done.code == 0, done.out + done.err
     assert all(int(ms) < 20_000 for ms in re.findall(r"in (\d+) ms: nothing found", done.out))
-    assert ("open" in done.out) == example.stem.startswith("grouped_gemm")  # whose rows data divide
+    is_open = example.stem.startswith("grouped_gemm")  # whose rows data divide
+    assert ("  open      depends on data, checked " in done.out) == is_open
+    assert (f"  to do     check a run on real data: tilelang-npu run {example} --sanitize" in done.out) == is_open
 
 
 def test_one_of_several_kernels_of_a_script_alone(tool, script: Path) -> None:

@@ -147,3 +147,47 @@ def test_a_script_that_fails_shows_its_error(tool, tmp_path: Path) -> None:
     done = tool("tune", path)
     assert done.code == 1
     assert "RuntimeError: mine" in done.err
+
+
+SYMBOLIC = '''
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def doubled(tile=1024):
+    M = T.symbolic("M")
+
+    @T.prim_func
+    def doubled(A: T.Tensor((M,), "float32"), times: T.int32, B: T.Tensor((M,), "float32")):
+        with T.Kernel(T.ceildiv(M, tile), is_npu=True) as (block, _):
+            a = T.alloc_ub((tile,), "float32")
+            T.copy(A[block * tile], a)
+            for _ in T.serial(times):
+                T.vmul(a, 2.0, a)
+            T.copy(a, B[block * tile])
+
+    return doubled
+'''
+
+
+def test_sizes_that_only_a_call_knows(tool, tmp_path: Path) -> None:
+    script = tmp_path / "symbolic.py"
+    script.write_text(SYMBOLIC)
+    refused = tool("tune", script, "--space", "tile=512,1024")
+    assert refused.code == 1
+    assert "error[T730]: the time of doubled depends on M, which a call gives" in refused.err
+    assert "-->" not in refused.err, "the command is not the author's source"
+    assert "--size M=..." in refused.err
+    wrong = tool("tune", script, "--space", "tile=512,1024", "--size", "M=64", "N=3")
+    assert "error[T707]: doubled has no size or number 'N'" in wrong.err
+    assert "M, times" in wrong.err
+    done = [tool("tune", script, "--space", "tile=512,1024", "--size", f"M={size}", "times=3").out for size in (1024, 1 << 20)]
+    assert done[0].startswith("doubled(M=1024, times=3)  2 of 2")
+    first, last = (float(re.search(r"best tile=\d+  ([\d.]+) us, checked by a run", text)[1]) for text in done)
+    assert last > 2 * first
+
+
+@pytest.mark.parametrize("size", ["M", "M=", "M=1.5", "4=4", "M=4 M=5"])
+def test_a_size_is_an_integer_with_a_name(tool, one: Path, size: str) -> None:
+    assert "error[T810]: --size" in tool("tune", one, "--arg", "M=16384", "--space", "tile=512", "--size", *size.split()).err

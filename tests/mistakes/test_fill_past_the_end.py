@@ -1,4 +1,6 @@
-"""A slice that starts at an argument of the call and exceeds its buffer: a run-time error in the author's terms."""
+"""A slice that exceeds its buffer by a number of the call: a run-time error in the author's terms."""
+
+import numpy as np
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -21,3 +23,22 @@ def test_an_access_past_the_end_names_the_call_and_elements(refused):
     message = r"^T\.tile\.fill takes 60\.\.75 of axis 0 of a, which has 0\.\.63 in block 0$"
     with refused("T502", at="T.tile.fill", message=message, help="clamp the start"):
         factory(64)(60)
+
+
+@tilelang.jit(target="npuir", out_idx=[-1])
+def converted():
+    @T.prim_func
+    def main(X: T.Tensor((64, 32), "float16"), n: T.int32, Y: T.Tensor((4, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((4, 32), "float32")
+            T.clear(x)
+            T.copy(X[0:n, 0:32], x[0:n, :])  # mistake: loaded as float16 to a temporary of the compiler
+            T.copy(x, Y)
+
+    return main
+
+
+def test_a_temporary_of_the_compiler_is_named_by_the_authors_buffer(refused):
+    message = r"^T\.copy takes 0\.\.8 of axis 0 of the temporary tile of x, which has 0\.\.3 in block 0$"
+    with refused("T502", at="T.copy", message=message, help="clamp the start"):
+        converted()(np.ones((64, 32), np.float16), 9)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tilelang_npu.simulator.machine.axis_bounds import AxisBoundsError, check_product_size, check_slice
+from tilelang_npu.simulator.machine.axis_bounds import AxisBoundsError, check_product_size, check_read_start, check_slice
 
 
 def test_a_part_is_there_where_all_of_its_elements_are() -> None:
@@ -23,6 +23,14 @@ def test_a_part_is_there_where_all_of_its_elements_are() -> None:
 def test_a_negative_start_that_was_divided_as_an_unsigned_number() -> None:
     with pytest.raises(AxisBoundsError, match=r"^starts at -16 on the columns of a, which has 0\.\.95$"):
         check_slice((1 << 64) - 16, (1 << 64) + 16, 96, "the columns", "a")
+
+
+def test_a_start_that_was_read_is_checked_alone() -> None:
+    assert check_read_start(0, 1, 16, "axis 0", "X") == check_read_start(16, 16, 16, "axis 0", "X") == 0
+    for start, reach in [(16, 17), (17, 17), (-1, 0)]:
+        with pytest.raises(AxisBoundsError, match=rf"^starts at {start} on axis 0 of X, which has 0\.\.15$") as error:
+            check_read_start(start, reach, 16, "axis 0", "X")
+        assert "check the number that was read" in error.value.help
 
 
 def test_sizes_of_products() -> None:

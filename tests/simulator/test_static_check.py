@@ -9,7 +9,8 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.result.static_check import Checked, check
+from tilelang_npu.errors import Location
+from tilelang_npu.simulator.result.static_check import Checked, Undecided, check
 from tilelang_npu.simulator.run.program import Program
 
 N = 64
@@ -45,7 +46,7 @@ def test_a_race_and_its_absence() -> None:
     assert [hazard.missing.split(" between")[0] for hazard in checked(doubled(sync=False), A, B).hazards] == [
         "an event MTE2 -> V", "an event MTE2 -> V", "an event V -> MTE3"]
     done = checked(doubled(sync=True), A, B, pass_configs=AUTO)
-    assert (done.hazards, done.errors, done.notes) == ([], [], [])
+    assert (done.hazards, done.errors, done.open_questions) == ([], [], [])
     assert done.launch is not None and done.launch.time_us > done.launch.launch_us > 0
     assert done.milliseconds > 0
 
@@ -88,7 +89,7 @@ def test_bytes_beyond_the_end() -> None:
 
     done = checked(main, A, B)
     assert [error.code for error in done.errors] == ["T502"]
-    assert done.errors[0].location.file == __file__ and done.notes == []
+    assert done.errors[0].location.file == __file__ and done.open_questions == []
 
 
 # -- between blocks: values decide -------------------------------------------------------------------------------------
@@ -153,9 +154,8 @@ def branching(*, both: bool) -> Any:
 def test_both_ways_of_a_branch_are_looked_at(both: bool, codes: set[str]) -> None:
     done = checked(branching(both=both), COUNTS, A, B)
     assert {hazard.code for hazard in done.hazards} == codes
-    (note,) = done.notes
-    assert "the direction of the branch depends on data; checked both ways" in note
-    assert note.startswith(__file__)
+    (note,) = done.open_questions
+    assert note.startswith(f"depends on data, checked both ways: the direction of a branch ({__file__}:")
 
 
 def test_iterations_that_go_different_ways() -> None:
@@ -193,7 +193,7 @@ def test_a_loop_whose_end_is_data() -> None:
     done = checked(main, COUNTS, A, B)
     assert {(hazard.code, hazard.kind) for hazard in done.hazards} == {
         ("S201", "WAR"), ("S201", "WAW")}  # of two iterations
-    assert any("the trip count of the loop depends on data" in note for note in done.notes)
+    assert any("depends on data" in note and "the trip count of a loop" in note for note in done.open_questions)
 
 
 def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +210,8 @@ def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilelang_npu.simulator.run.loop_limits.MOST_OPS", 1000)
     done = checked(main, COUNTS, A, B)
     assert (done.hazards, done.errors) == ([], [])
-    assert any("never leaves this loop" in note or "has not left this loop" in note for note in done.notes), done.notes
-    assert any("the trip count of the loop depends on data" in note for note in done.notes)
+    assert any("never leaves this loop" in note or "has not left this loop" in note for note in done.open_questions)
+    assert any("depends on data" in note and "the trip count of a loop" in note for note in done.open_questions)
 
 
 def test_a_place_that_is_data() -> None:
@@ -224,7 +224,25 @@ def test_a_place_that_is_data() -> None:
 
     done = checked(main, COUNTS, np.ones((2, N), np.float32), np.zeros((8, N), np.float32), pass_configs=AUTO)
     assert (done.hazards, done.errors) == ([], [])
-    assert any("the address of an access depends on data" in note for note in done.notes)
+    note = done.open_questions[0]
+    assert note.startswith("depends on data, checked with 0, 1 and 2, ")
+    assert f"the address of an access ({__file__}:" in note
+
+
+def test_open_questions_of_one_kind_are_one_line() -> None:
+    one, two = Location("k.py", 3), Location("k.py", 7)
+    done = Checked(undecided=[Undecided("the address of an access", "with 1 in place of data", one),
+                              Undecided("the trip count of a loop", "with 1 in place of data", two),
+                              Undecided("the address of an access", "with 1 in place of data", two),
+                              Undecided("the direction of a branch", "both ways", one)],
+                   failures={"a loop does not end": ["1", "2", "0 and 1 in turn"], "x": [""]},
+                   notes=["3 of 4 blocks were checked"])
+    assert done.open_questions == [
+        "depends on data, checked with 1 in place of data: the address of an access (k.py:3, k.py:7); the trip count of a loop "
+        "(k.py:7)",
+        "depends on data, checked both ways: the direction of a branch (k.py:3)",
+        "not decided where the kernel reads 1, 2 and 0 and 1 in turn: a loop does not end", "not decided: x",
+        "3 of 4 blocks were checked"]
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [3, 4], [4, 4]], ids=["not given", "apart", "alike"])
@@ -241,7 +259,7 @@ def test_where_blocks_write_is_data(rows: list[int]) -> None:
     arrays = np.array(rows, np.int32), np.zeros((2, N), np.float32), np.zeros((8, N), np.float32)
     done = checked(main, *arrays, pass_configs=AUTO)
     assert [hazard.code for hazard in done.hazards] == (["S203"] if rows == [4, 4] else [])
-    report = any("not decided: whether blocks overlap in B depends on data" in note for note in done.notes)
+    report = any("not decided: whether blocks overlap in B depends on data" in note for note in done.open_questions)
     assert report == (rows == [0, 0])
 
 
@@ -261,7 +279,8 @@ def test_numbers_that_go_through_the_cores_own_storage() -> None:
 
     done = checked(main, COUNTS, A, B)
     assert [hazard.code for hazard in done.hazards] == ["S201"]
-    assert sum("depends on data; checked both ways" in note for note in done.notes) == 2
+    (branches,) = [note for note in done.open_questions if note.startswith("depends on data, checked both ways: ")]
+    assert branches.count(__file__) == 2, "one line for both branches"
 
 
 # -- large launches ----------------------------------------------------------------------------------------------------
@@ -282,7 +301,7 @@ def test_of_many_blocks_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert checked(main, *arrays).notes == []
     monkeypatch.setattr("tilelang_npu.simulator.result.static_check.EVENTS", 100)
     done = checked(main, *arrays)
-    assert len(done.notes) == 1 and done.notes[0].endswith("of 200 blocks were checked")
+    assert len(done.open_questions) == 1 and done.open_questions[0].endswith("of 200 blocks were checked")
     assert [hazard.block for hazard in done.hazards] == [199, 199]
 
 

@@ -277,7 +277,7 @@ def _print_results(looks: Sequence[KernelCheck], session: Sanitizer, args: argpa
           idle: Sequence[TileError]) -> int:
     """Prints the findings, writes the report, and returns the exit code."""
     for number, look in enumerate(looks):
-        print(("\n" if number else "") + _head(look))
+        print(("\n" if number else "") + _head(look, args.file))
         show(look.findings)
         for error in look.done.errors:
             print(f"\n{render(error)}")
@@ -289,14 +289,18 @@ def _print_results(looks: Sequence[KernelCheck], session: Sanitizer, args: argpa
     return max(conclude(session, args.report, every), int(bool(every)))
 
 
-def _head(look: KernelCheck) -> str:
+def _head(look: KernelCheck, file: str) -> str:
     found = sum(finding.allowed is None for finding in look.findings) + len(look.done.errors)
     plural = "s" if look.blocks != 1 else ""
     lines = [f"{f'{look.kernel}  {look.blocks} block{plural}':<48}  {look.chip}"]
     if look.sizes:
         lines.append(f"  sizes     {look.sizes}")
     lines.append(f"  checked   in {look.done.milliseconds:.0f} ms: {found or 'nothing'} found")
-    lines += [f"  open      {note}" for note in look.done.notes]
+    questions = look.done.open_questions
+    lines += [f"  {'' if number else 'open':<8}  {question}" for number, question in enumerate(questions)]
+    if questions:
+        command = f"sim {file} --npz DATA.npz" if file.endswith(".mlir") else f"run {asked(file).file}"
+        lines.append(f"  to do     check a run on real data: tilelang-npu {command} --sanitize")
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.script import add_l2, chosen, execute
 from tilelang_npu.cli.selection import Asked, asked
-from tilelang_npu.cli.space import check_complete, factory_of, fixed_of
+from tilelang_npu.cli.space import SIZES, check_complete, factory_of, fixed_of, sizes_of
 from tilelang_npu.cli.worker_options import add_worker_options, executor_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.checks.rounding_spread import copied
@@ -53,13 +53,15 @@ def add_to(commands: Any) -> None:
         description="Search edits of a kernel's source that shorten its modelled time: other numbers (tile sizes, blocks),"
                     " pipelined loops and their stages, and launches of one block for each core. Each version is compiled and"
                     " timed; the results of the best one are compared with those of the script as it is, and its run is"
-                    " searched for hazards. With --arg, FILE is imported, and the factory is called with these arguments;"
-                    " without, FILE is run as __main__, and the slowest kernel that it runs (or the named one) is improved with"
-                    " the arguments of its calls.",
+                    " searched for hazards. With --arg or --size, FILE is imported, and the factory is called with the"
+                    " arguments of --arg; without, FILE is run as __main__, and the slowest kernel that it runs (or the named"
+                    " one) is improved with the arguments of its calls.",
     )
     parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; a script with one factory needs no name")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
                         help="arguments of the factory, such as M=4096; edits do not change them")
+    parser.add_argument("--size", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
+                        help=f"{SIZES}; the kernel runs on generated arrays")
     parser.add_argument("--budget", metavar="TIME", type=_seconds, default=60.0,
                         help="the time for the search, such as 90s or 5min (default: 60s)")
     parser.add_argument("--trials", type=int, metavar="N",
@@ -87,6 +89,7 @@ def improve(args: argparse.Namespace) -> int:
     """Searches edits, prints the report, writes what the options request, and returns the exit code."""
     from tilelang_npu.runtime.improve import needed_package
     from tilelang_npu.runtime.kernel.executors import open_executor
+    from tilelang_npu.runtime.reports.profiler import Profiler
 
     needed_package()
     wanted = asked(args.file)
@@ -94,13 +97,16 @@ def improve(args: argparse.Namespace) -> int:
     with chosen(chip=args.chip, l2=args.l2):
         first_calls = _FirstCalls()
         with listen(first_calls):
-            outcome = execute(path, [], path.stem if args.arg else "__main__")
+            outcome = execute(path, [], path.stem if args.arg or args.size else "__main__")
         sys.stdout.flush()
         if outcome.code:
             print(outcome.complaint, file=sys.stderr)
             return outcome.code
-        if args.arg:
+        arguments: list[Any] | None
+        if args.arg or args.size:
             program, arguments = _imported(wanted, path, outcome, args.arg), None
+            if args.size:
+                arguments = Profiler(program.kernel()).inputs(sizes_of(args.size))
         else:
             program, kernel = _run(wanted, path, outcome)
             arguments = first_calls.arguments_of(kernel)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.factory import Factory
     from tilelang_npu.runtime.tuning.autotune import Tuned
 
-__all__ = ["SPACE", "check_complete", "configs_of", "factory_of", "fixed_of"]
+__all__ = ["SIZES", "SPACE", "check_complete", "configs_of", "factory_of", "fixed_of", "sizes_of"]
 
 SPACE = "NAME=64,128,256, NAME=1..3, NAME=64..256..64 in steps, NAME=16..256*2 by a factor"
+SIZES = "values of sizes and numbers that a call of the kernel gives (T.symbolic, number parameters), such as M=4096"
 _RANGE = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:\.\.(?P<step>\d+)|\*(?P<factor>\d+))?")
 
 
@@ -62,6 +63,23 @@ def fixed_of(factory: Factory[..., object] | Tuned, given: Sequence[str]) -> dic
         TileError: T810, a text does not have this form, or the factory has no parameter of that name.
     """
     return {name: _value(text) for name, text in _pairs(factory, "--arg", given, "--arg M=4096")}
+
+
+def sizes_of(given: Sequence[str]) -> dict[str, int]:
+    """Returns the values that ``--size NAME=VALUE`` gives to symbolic sizes and number parameters of a kernel, by name.
+
+    Raises:
+        TileError: T810, a text does not have this form, or has the name of another one.
+    """
+    found: dict[str, int] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier() or not re.fullmatch(r"-?\d+", value):
+            raise TileError(f"--size {text} is not NAME=INTEGER", code="T810", help="for example --size M=4096")
+        if name in found:
+            raise TileError(f"--size has {name} twice", code="T810", help="give one value")
+        found[name] = int(value)
+    return found
 
 
 def configs_of(factory: Factory[..., object] | Tuned, fixed: Mapping[str, object],

@@ -12,7 +12,7 @@ from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.script import chosen, execute
 from tilelang_npu.cli.selection import asked
-from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
+from tilelang_npu.cli.space import SIZES, SPACE, configs_of, factory_of, fixed_of, sizes_of
 from tilelang_npu.cli.worker_options import add_worker_options, executor_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def add_to(commands: Commands) -> None:
                              " autotune")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
                         help="arguments of the factory that are the same in all configurations, such as M=4096")
+    parser.add_argument("--size", metavar="NAME=VALUE", nargs="+", action="extend", default=[], help=SIZES)
     add_worker_options(parser, "configurations")
     parser.add_argument("--trials", type=int, metavar="N",
                         help="try only N configurations, which an optimiser chooses (pip install 'tilelang-npu[optuna]')")
@@ -68,11 +69,14 @@ def tune(args: argparse.Namespace) -> int:
         configs = configs_of(factory, fixed, args.space)
         tuner = AutoTuner(factory.factory if isinstance(factory, Tuned) else factory, configs)
         profile = dict(factory.profile) if isinstance(factory, Tuned) else {}
+        sizes = sizes_of(args.size)
+        if sizes:
+            profile["sizes"] = sizes
         tuner.set_profile_args(**{**profile, **({"skip_check": True} if args.no_check else {})})
         tuner.kwargs = fixed
         result = tuner.run(timeout=args.timeout, executor=executor_of(args), trials=args.trials, seed=args.seed,
                            table=args.table)
-    given = ", ".join(f"{key}={value!r}" for key, value in fixed.items())
+    given = ", ".join(f"{key}={value!r}" for key, value in {**fixed, **sizes}.items())
     print(f"{name}({given})  {len(result.tried) + len(result.rejected)} of {len(configs)} configurations tried,"
           f" {result.kernel.chip.name}, modelled\n")
     print("\n".join(_table(result, args.top)))

@@ -36,6 +36,15 @@ from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
 
+class ReadIndex(int):
+    """An index that was read from a buffer, without a loop variable or block index in it.
+
+    A tile may extend past the end of a tensor; a tile that such an index places outside of the tensor is a mistake in the data.
+    """
+
+    __slots__ = ()
+
+
 class Reference:
     """The base class of tiles and elements, which refer to memory of a buffer.
 
@@ -124,12 +133,16 @@ class TileRef(Reference):
         The elements are an array that shares the buffer's memory.
 
         Raises:
-            TileError: T502, the tile starts at a negative index.
+            TileError: T502, the tile starts at a negative index, or at one that was read from a buffer and is outside.
         """
         sizes = [max(0, min(size, whole - start))
                  for start, size, whole in zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)]
         if min(self.offsets, default=0) < 0:
             raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "a start must not be negative", "T502")
+        for axis, (start, size, whole) in enumerate(zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)):
+            if isinstance(start, ReadIndex) and start + (size == 1) > whole:
+                raise fail(f"a tile starts at {start} on axis {axis} of {self.buffer.describe()}, which has 0..{whole - 1}",
+                           "check the number that was read; if it may lie outside, put the statement under an if", "T502")
         if 0 in sizes:  # the tile is entirely past the end
             return np.empty((0,) * self.ndim, self.buffer.array.dtype), (0,) * self.ndim
         return self._cut(sizes), tuple(sizes[axis] for axis in self.kept)
@@ -354,7 +367,7 @@ class HostElement(Operators, Reference):
         Raises:
             NeedsPoints: an index has one value for each point of a ``T.Parallel``.
         """
-        return tuple(int(index) for index in self.indices)
+        return tuple(index if isinstance(index, ReadIndex) else int(index) for index in self.indices)
 
     def _place(self) -> tuple[int, ...]:
         place = self.start()
@@ -396,7 +409,7 @@ def integer(value: object) -> int:
         NeedsPoints: the value is a scalar with one value for each point of a ``T.Parallel``.
         TileError: T110, the value is not an integer.
     """
-    if type(value) is int:
+    if type(value) is int or type(value) is ReadIndex:
         return value
     if not isinstance(value, (bool, np.bool_, float, np.floating)) and hasattr(value, "__index__"):
         try:
@@ -430,7 +443,9 @@ def subscript(memory: TileRef, items: Sequence[object]) -> HostElement | HostSli
             if stop < start or start < 0 or item.step not in (None, 1):
                 raise fail(f"the slice {start}:{stop} of axis {axis} of {memory.describe()} is not valid",
                            "write start:end, with 0 <= start <= end and without a step", "T130")
-            offsets[axis], sizes[axis] = memory.offsets[axis] + start, stop - start
+            first = memory.offsets[axis] + start
+            offsets[axis] = ReadIndex(first) if _is_read(item.start) else first
+            sizes[axis] = stop - start
         else:
             offsets[axis] = _place(item, memory.offsets[axis])
             sizes[axis] = 1
@@ -447,7 +462,14 @@ def _place(item: object, offset: int) -> Index:
         if np.ndim(found.value) and found.kind.is_integer:
             span = found.span and found.span._replace(first=found.span.first + offset)
             return TypedScalar(np.add(found.value.astype(np.int64), offset), INDEX, span)
-    return integer(item) + offset
+    place = integer(item) + offset
+    return ReadIndex(place) if _is_read(item) else place
+
+
+def _is_read(index: object) -> bool:
+    """Whether an index is an element of a buffer, or a name to which one was assigned. A scalar variable may count anything."""
+    element = origin_of(index)
+    return isinstance(element, HostElement) and element.buffer.memory != "local"
 
 
 def is_tile(value: object) -> TypeGuard[TileRef]:

@@ -48,6 +48,7 @@ from tilelang_npu.interpreter.typed_scalars import (
     truth,
 )
 from tilelang_npu.interpreter.vector_lanes import LaneVariable
+from tilelang_npu.progress import Underway, shown
 from tilelang_npu.source_dialects import TracedDialect
 
 _BLAS = threadpoolctl.ThreadpoolController()
@@ -104,9 +105,11 @@ class InterpretedLaunch(LaunchBuffers):
         vectors: the number of Vector cores per block.
         kinds: the kinds of cores that have operations of their own in the kernel, as far as one core has executed it.
         adds: whether the kernel has atomic operations.
+        progress: the number of blocks of the launches so far, and of those that have been executed.
     """
 
     schedule: CoreSchedule
+    progress: Underway
 
     def __init__(self, source: KernelSource, arguments: Mapping[str, HostBuffer | TypedScalar | AbsentTensor],
                  dialect: TracedDialect,
@@ -131,13 +134,15 @@ class InterpretedLaunch(LaunchBuffers):
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
         self.adds = any("atomic" in name for name in named)
         reads_number = any(_reads_vector_number(node, even_if_unread=self.adds and self.dialect == "ascendc") for node in nodes)
-        with _BLAS.limit(limits=1), np.errstate(all="ignore"):  # tiles are too small for several threads
+        with (_BLAS.limit(limits=1), np.errstate(all="ignore"),  # tiles are too small for several threads
+              shown(f"interpreting {self.source.function.__name__},", 0, "blocks") as self.progress):
             if not named & _FLAGS and not (reads_number and named & _CUBE):
                 try:
                     self._run_alone(Core(self, "all"))
                     return
                 except NeedsCores:
                     self.fifo = True
+                    self.progress.total = self.progress.done = 0
                     for array, content in self.before or ():
                         array[...] = content
                     self.before = None
@@ -186,6 +191,7 @@ class InterpretedLaunch(LaunchBuffers):
         reached = self._run_alone(Core(self, "all", kernel=-1))
         for number, (grid, vectors) in enumerate(zip(reached.grids, reached.counted, strict=True)):
             self.blocks, self.vectors = math.prod(grid), vectors if counts else 1
+            self.progress.total += self.blocks
             self.shared.clear()
             self.addressed.clear()
             self.schedule = CoreSchedule(self._cores(number), self._execute)
@@ -195,6 +201,7 @@ class InterpretedLaunch(LaunchBuffers):
         for block in range(self.blocks):
             yield [Core(self, "cube", 0, block, kernel),
                    *(Core(self, "vector", number, block, kernel) for number in range(self.vectors))]
+            self.progress.done += 1
 
     def _execute(self, core: Core) -> None:
         with np.errstate(all="ignore"):
@@ -326,6 +333,9 @@ class RewrittenCalls:
             return
         alone = core.kind != "all"
         vectors = [core.vector] if alone or not used or launch.probing else range(core.counted[-1])
+        is_counted = not alone and core.only is None
+        if is_counted:
+            launch.progress.total += math.prod(grid)
         for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:
             place, rest = [], block
             for count in grid:
@@ -336,6 +346,7 @@ class RewrittenCalls:
                 launch.addressed.pop(core, None)
                 values: tuple[int, ...] = tuple(place) if names <= len(grid) else (*place, IndexInt(vector) if used else 0)
                 yield contextlib.nullcontext(values[0] if len(values) == 1 else values)
+            launch.progress.done += is_counted
             if not alone:
                 launch.before = None  # the execution will not be restarted with concurrent cores
 

@@ -12,6 +12,7 @@ from tilelang_npu.errors import Location, TileError
 
 _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 """The directory of the package ``tilelang_npu``, spelled as in code objects."""
+_COMMANDS = (f"{_PACKAGE}{os.sep}cli{os.sep}", f"{_PACKAGE}{os.sep}__main__.py")
 _WALKERS: set[str] = set()
 _Positions = Callable[[], Iterable[tuple["int | None", "int | None", "int | None", "int | None"]]]
 
@@ -31,14 +32,17 @@ def user_location() -> Location | None:
     """Returns the position of the innermost frame on the Python stack that is not in this package.
 
     Returns None if a module that was registered with :func:`follows_kernels` is called from that frame: such a module adds the
-    position in the kernel's source to errors itself.
+    position in the kernel's source to errors itself. Returns None also if that frame started a command (``tilelang-npu tune``):
+    it is not the author's.
     """
     frame: FrameType | None = sys._getframe(1)
+    in_command = False
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_code.co_filename in _WALKERS:
             return None
+        in_command = frame.f_code.co_filename.startswith(_COMMANDS)
         frame = frame.f_back
-    if frame is None:
+    if frame is None or in_command:
         return None
     column, end = _columns(frame)
     return Location(frame.f_code.co_filename, frame.f_lineno, column, end)

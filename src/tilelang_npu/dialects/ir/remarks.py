@@ -135,6 +135,8 @@ class Placed:
         span: the first and the last position of the live range, as positions in the program.
         lines: the first and the last source line of the live range; 0 if no operation has a line.
         pinned: whether the author chose the address.
+        made_for: for a temporary tile that the compiler made, the name of the author's buffer or tensor whose tile it holds;
+            empty for a buffer of the author.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Placed:
     span: tuple[int, int]
     lines: tuple[int, int]
     pinned: bool = False
+    made_for: str = ""
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,8 @@ class Improver:
         if first.us is None:
             raise TileError(f"the time of {self._kernel.name} depends on the sizes or the elements of a call's arguments, and"
                             " none are known", code="T421",
-                            help="call the kernel in the script, or pass arguments: kernel.improve(...)")
+                            help="call the kernel in the script, pass arguments (kernel.improve(...)), or give them as improve "
+                                 f"FILE --size {' '.join(f'{name}=...' for name in self._kernel.numbers_of_calls) or 'M=...'}")
         started = time.monotonic()
         self._check = ResultComparison(self._kernel, self._given)
         # The comparison of a version also compiles it, which takes longer than the draft that was timed.

@@ -493,6 +493,11 @@ class CompiledKernel:
             found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
         return tuple(found)
 
+    @property
+    def numbers_of_calls(self) -> tuple[str, ...]:
+        """The names of the symbolic dimensions and of the number parameters, whose values only a call gives."""
+        return (*self.signature.symbols, *(parameter.name for parameter in self.params if parameter.shape is None))
+
     def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
         """Yields the parameters for which a caller passes arguments, each with its shape (None for a number).
 

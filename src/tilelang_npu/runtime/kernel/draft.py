@@ -11,10 +11,12 @@ import ctypes
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tilelang_npu import frontend
 from tilelang_npu.dialects.text import print_module
@@ -111,20 +113,26 @@ class Draft:
         return CompiledKernel(self.func, self.settings, traced=self.traced, trial=True)
 
 
-def time_draft(draft: Draft, seconds: float, arguments: Sequence[Argument] | None = None) -> Timing:
+def time_draft(draft: Draft, seconds: float, arguments: Sequence[Argument] | None = None,
+               sizes: Mapping[str, int] | None = None) -> Timing:
     """Compiles a draft and models the time of a run, without computing values where the time does not depend on them.
 
     Args:
         draft: the traced kernel.
         seconds: the time limit for both, see :func:`time_limit`; if it is exceeded, the configuration counts as failed.
         arguments: the arguments of a call whose time is modelled. They are not changed. None for arrays of the declared shapes.
+        sizes: without ``arguments``, the values of symbolic sizes and of number parameters, by name.
 
     Returns:
         The outcome; any exception becomes the reason of a failure.
     """
     try:
         with silenced(), time_limit(seconds), paused_garbage_collection():
-            launch = launch_of_call(draft.compile(), arguments)
+            kernel = draft.compile()
+            if sizes and arguments is None and kernel._depends_on_call:
+                launch = kernel.trace(*_arguments_of_sizes(kernel, sizes))
+            else:
+                launch = launch_of_call(kernel, arguments)
     except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
         return failure(error)
     return Timing(None if launch is None else launch.time_us)
@@ -145,6 +153,17 @@ def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None)
     if arguments is None:
         return kernel.trace()
     return kernel.trace(*arguments) or kernel._run_without_listeners(copied(arguments))
+
+
+def _arguments_of_sizes(kernel: CompiledKernel, sizes: Mapping[str, int]) -> list[Argument]:
+    """Returns arguments of a call with given sizes and numbers; the elements of the arrays have no values."""
+    made: list[Argument] = []
+    for parameter, shape in kernel.input_shapes(sizes):
+        if shape is None:
+            made.append(parameter.dtype.numpy.type(sizes.get(parameter.name, 1)))
+        else:
+            made.append(np.empty(parameter.array_shape(shape), parameter.array_dtype))
+    return made
 
 
 def failure(error: BaseException) -> Timing:

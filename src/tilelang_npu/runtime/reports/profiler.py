@@ -221,10 +221,11 @@ class Profiler:
         self.seed = seed
 
     def inputs(self, symbols: Mapping[str, int] | None = None) -> list[object]:
-        """Returns generated inputs for the kernel, the same in each call. A number parameter gets the value 1.
+        """Returns generated inputs for the kernel, the same in each call.
 
         Args:
-            symbols: the values of the kernel's symbolic dimensions, by name.
+            symbols: the values of the kernel's symbolic dimensions and number parameters, by name. A number parameter without a
+                value gets 1.
 
         Raises:
             TileError: T403 a symbolic dimension has no value.
@@ -233,7 +234,7 @@ class Profiler:
         made: list[object] = []  # arrays, or torch tensors if torch has a device npu
         for parameter, shape in self.kernel.input_shapes(symbols or {}):
             if shape is None:
-                made.append(parameter.dtype.numpy.type(1))
+                made.append(parameter.dtype.numpy.type((symbols or {}).get(parameter.name, 1)))
             else:
                 made.append(like_caller(make_array(parameter.dtype, shape, self.supply_type, rng), ()))
         return made

@@ -209,7 +209,7 @@ class AutoTuner:
         """Returns the values that identify the table of this tuning, such as the factory, its arguments and the chip."""
         settings = factory.settings
         return {"factory": factory.function.__qualname__, "arguments": [*map(repr, self.args)],
-                **{name: repr(value) for name, value in sorted(self.kwargs.items())},
+                **{name: repr(value) for name, value in sorted([*self.kwargs.items(), *self.profile.sizes.items()])},
                 "chip": select_chip(settings.chip, settings.platform, settings.at).name}
 
     def __call__(self, *args: Any, **kwargs: Any) -> AutotuneResult:

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from tilelang_npu.errors import doors
+from tilelang_npu.errors import TileError, doors
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.cache import entries
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, failure, time_draft, time_limit
@@ -24,6 +24,7 @@ from tilelang_npu.runtime.settings.log import silenced
 from tilelang_npu.runtime.tuning.tuning_check import ResultCheck, TuningProfile
 from tilelang_npu.runtime.tuning.tuning_search import Config, Search
 from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow, load_outcomes, store_outcomes
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.factory import Factory
@@ -44,6 +45,14 @@ class Rejected:
     config: dict[str, object]
     reason: str
     code: str = ""
+
+
+class _SizesError(Exception):
+    """Raised if the sizes of a tuning do not fit its kernels; ``error`` is the error that the user sees."""
+
+    def __init__(self, error: TileError) -> None:
+        super().__init__()
+        self.error = error
 
 
 @dataclass
@@ -147,8 +156,10 @@ class Tuning:
                 try:
                     with silenced(), time_limit(self.timeout):
                         factory, parameters = self._with_pass_configs(config)
-                        drafts.append(factory.draft(*self.args, **self.kwargs, **parameters))
+                        drafts.append(self._with_sizes(factory.draft(*self.args, **self.kwargs, **parameters)))
                     self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
+                except _SizesError as error:
+                    raise error.error from None
                 except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
                     drafts.append(None)
                     self.rows.append(TuningRow(config, "", failure(error)))
@@ -167,12 +178,39 @@ class Tuning:
             store_outcomes(keys, [row.outcome for row in self.rows[first:] if row.key])
         return outcomes
 
+    def _with_sizes(self, draft: Draft) -> Draft:
+        """Returns a draft with the key under which its time is stored: that of the kernel and the sizes of the call.
+
+        Raises:
+            _SizesError: the kernel runs on generated inputs, and a symbolic size has no value (T730), or the kernel has no size
+                or number parameter of a name (T707).
+        """
+        traced, sizes = draft.traced, self.profile.sizes
+        known = [*traced.symbols, *(parameter.name for parameter in traced.parameters if parameter.shape is None)]
+        for name in sizes.keys() - set(known):
+            raise _SizesError(TileError(
+                f"{traced.name} has no size or number {name!r}", code="T707", location=user_location(),
+                help=f"its sizes and numbers are {', '.join(known)}" if known else
+                     "its sizes are constants, or parameters of the factory"))
+        missing = [name for name in traced.symbols if name not in sizes]
+        if missing and ResultCheck(self.profile, lambda: None).generates_inputs:
+            options = " ".join(f"{name}=..." for name in missing)
+            given = ", ".join(f"{name!r}: ..." for name in missing)
+            raise _SizesError(TileError(
+                f"the time of {traced.name} depends on {', '.join(missing)}, which a call gives", code="T730",
+                location=user_location(),
+                help=f"give values: tune FILE --size {options}; in Python sizes={{{given}}} or a supply_prog, of autotune or "
+                     "set_profile_args"))
+        return replace(draft, key=entries.digest(draft.key, {"sizes": sorted(sizes.items())})) if sizes else draft
+
     def _time(self, drafts: Sequence[Draft], first: int) -> None:
         """Times drafts (traced kernels), and sets the outcomes of their rows, which are in ``rows`` from index ``first`` on."""
         numbers: dict[str, list[int]] = {}  # by key, as two configurations may be the same kernel
         for number, row in enumerate(self.rows[first:], first):
             numbers.setdefault(row.key, []).append(number)
         work = functools.partial(time_draft, seconds=self.timeout)
+        if self.profile.sizes:
+            work = functools.partial(work, sizes=dict(self.profile.sizes))
         with shown("timed", len(drafts)) as step:
             for index, made in compute_each(self.executor, work, drafts, None if self.executor is None else self.timeout):
                 outcome = failure(made) if isinstance(made, BaseException) else made

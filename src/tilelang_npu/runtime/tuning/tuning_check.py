@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import TileError, doors
@@ -37,6 +37,7 @@ class TuningProfile:
         skip_check: whether results are not checked at all.
         manual_check_prog: a function that compares results with those of ``ref_prog`` in place of the tolerances.
         cache_input_tensors: whether all configurations run on the same inputs.
+        sizes: the values of symbolic sizes and of number parameters in generated inputs, by name.
     """
 
     supply_type: TensorSupplyType = TensorSupplyType.Auto
@@ -48,6 +49,7 @@ class TuningProfile:
     skip_check: bool = False
     manual_check_prog: Callable[..., object] | None = None
     cache_input_tensors: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 _INPUTS = threading.local()
@@ -91,8 +93,12 @@ class ResultCheck:
         """Whether the outcome of a check depends only on the kernels: they run on generated inputs, and are compared with each
         other.
         """
-        profile = self.profile
-        return profile.ref_prog is None and profile.supply_prog is None and getattr(_INPUTS, "tensors", None) is None
+        return self.profile.ref_prog is None and self.generates_inputs
+
+    @property
+    def generates_inputs(self) -> bool:
+        """Whether kernels run on generated inputs, not on those of a caller or of ``supply_prog``."""
+        return self.profile.supply_prog is None and getattr(_INPUTS, "tensors", None) is None
 
     def _inputs_for(self, kernel: CompiledKernel, config: Config) -> list[object]:
         given = getattr(_INPUTS, "tensors", None)
@@ -102,7 +108,7 @@ class ResultCheck:
             return self._inputs
         supply = self.profile.supply_prog
         if supply is None:
-            self._inputs = Profiler(kernel, self.profile.supply_type).inputs()
+            self._inputs = Profiler(kernel, self.profile.supply_type).inputs(self.profile.sizes)
         else:
             if len(inspect.signature(supply).parameters) > 1:
                 self._inputs = list(supply(list(kernel.params), dict(config)))

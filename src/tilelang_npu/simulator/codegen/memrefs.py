@@ -24,6 +24,7 @@ from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.control import iteration_number
+from tilelang_npu.simulator.codegen.data_starts import data_start, unclamped_start
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import is_truth
 from tilelang_npu.simulator.codegen.operand_checks import check_address
@@ -67,7 +68,7 @@ def _subview(em: PythonEmitter, op: memref.SubviewOp) -> Value:
             start = start + em.multiplied(offset, stride)
         strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides, strict=True)]
         cuts = view.cuts if 0 in (size.constant if size.known else -1 for size in sizes) else (
-            *view.cuts, *_uncertain(view, offsets, sizes, steps))
+            *view.cuts, *_uncertain(view, offsets, sizes, steps), *_read_starts(em, view, op, kept))
         return replace(view, offset=start, sizes=tuple(sizes[axis] for axis in kept),
                        strides=tuple(strides[axis] for axis in kept), cuts=cuts)
 
@@ -87,6 +88,37 @@ def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], 
         if reach is not None or not offset.at_least(0):
             called, unit = _called(view, axis)
             yield Cut(called, offset * unit, None if reach is None else reach * unit, extent * unit)
+
+
+def _read_starts(em: PythonEmitter, view: StridedView, op: memref.SubviewOp, kept: Sequence[int]) -> Iterator[Cut]:
+    """Yields the starts of a slice of a global tensor that the kernel has read and that may lie outside of their axis.
+
+    A tile of several elements may start at the end of its axis, as the tile of an empty last segment does; an index may not.
+    Only tiles of calls (``T.copy``) are checked: an element ``X[i, j]`` in a ``T.Parallel`` reads as 0 outside of the tensor.
+    Code that computes no values has made-up numbers in place of those that are read, and does not check.
+    """
+    user = em.current_op()
+    location = location_of(user)
+    if not em.computes or view.base.memory != "gm" or location is None:
+        return
+    if location.names(user.name) in (user.name, "this statement"):
+        return
+    sizes = mixed_values(op.static_sizes, op.sizes)
+    for axis, (offset, extent) in enumerate(zip(mixed_values(op.static_offsets, op.offsets), view.sizes, strict=True)):
+        if isinstance(offset, int):
+            continue
+        start = offset if axis in kept else unclamped_start(offset, op.sizes) or offset
+        part = data_start(start)
+        if part is None:
+            continue
+        first = Int(part.constant)
+        for term, factor in part.terms:
+            first = first + em.integer(term) * factor
+        size = sizes[axis]
+        element = part.whole and (Int(size) if isinstance(size, int) else em.integer(size)).at_most(1)
+        reach = first + 1 if element else first
+        if not (first.at_least(0) and (extent - reach).at_least(0)):
+            yield Cut(f"axis {axis}", first, reach, extent, read=True)
 
 
 def _called(view: StridedView, axis: int) -> tuple[str, int]:

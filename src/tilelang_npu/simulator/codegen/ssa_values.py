@@ -29,7 +29,7 @@ from tilelang_npu.simulator.codegen.strided_views import (
     called,
     element_of,
 )
-from tilelang_npu.simulator.machine.axis_bounds import check_slice
+from tilelang_npu.simulator.machine.axis_bounds import check_read_start, check_slice
 from tilelang_npu.target import Chip
 from tilelang_npu.target.chip_data import CoreKind, Space
 
@@ -200,7 +200,7 @@ class SsaValues(Definitions, ABC):
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
         owner = self.buffer_numbers.fresh() if placed is None else placed.number
         return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder, owner,
-                    placed is not None and not placed.pinned)
+                    placed is not None and not placed.pinned, "" if placed is None else placed.made_for)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """Returns the name of the NumPy array that views the bytes of a memref, and emits its creation.
@@ -235,11 +235,15 @@ class SsaValues(Definitions, ABC):
             memory, begin = buffer_bytes_name(self, buffer.base, buffer.limit), buffer.limit[0]
             offset = f"{place} - {begin}"
         for cut in buffer.cuts:
-            offset = f"{offset} + {self.check_slice(cut, buffer)}"
+            if not cut.read:
+                offset = f"{offset} + {self.check_slice(cut, buffer)}"
         # a tile that lies wholly beyond its tensor has no elements, and may have no valid address either
         empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
         if empty:
-            offset = f"{offset} if {' and '.join(empty)} else 0"
+            offset = f"({offset} if {' and '.join(empty)} else 0)"
+        for cut in buffer.cuts:
+            if cut.read:
+                offset = f"{offset} + {self.check_slice(cut, buffer)}"
         text = f"nd({_tuple((*outer, *sizes))}, {kind}, {memory}, {offset}, {_tuple((*gaps, *strides))})"
         made = MadeArray(memory, called(buffer.base, whole=memory == buffer.base.name),
                          buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
@@ -269,7 +273,8 @@ class SsaValues(Definitions, ABC):
         """
         start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
         name = called(view.base, whole=False)
-        return f"{self.constant(check_slice, 'check_slice')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
+        check = self.constant(check_read_start, "check_read_start") if cut.read else self.constant(check_slice, "check_slice")
+        return f"{check}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
 
     def current_op(self) -> Operation:
         """Returns the op for which code is being generated; between ops, the device function."""

@@ -35,6 +35,7 @@ class Base:
         owner: the number of the on-chip buffer, by which buffers of one memory are told apart; None in GM. Buffers that memory
             planning has numbered have its number, the others a number from ``BufferNumbers``.
         planned: whether memory planning chose the address of the buffer.
+        made_for: the user's buffer whose tile the compiler's temporary holds; empty for a buffer of the user.
     """
 
     memory: Space
@@ -45,6 +46,7 @@ class Base:
     holder: str = ""
     owner: int | None = field(default=None, compare=False)
     planned: bool = field(default=False, compare=False)
+    made_for: str = field(default="", compare=False)
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
@@ -70,6 +72,8 @@ def called(base: Base, *, whole: bool) -> str:
     """
     if base.memory == "gm":
         return base.label or f"arg{base.buffer}"
+    if base.made_for and not whole:
+        return f"the temporary tile of {base.made_for}"
     return spoken(base) if whole or not base.label else base.label
 
 
@@ -84,12 +88,15 @@ class Cut:
         start: the first element of the slice.
         reach: the index after the last element of the slice; None if the end is known to lie inside the axis.
         extent: the number of elements of the axis.
+        read: whether ``start`` is the part of the slice's start that the kernel has read as data, and ``reach`` the index after
+            the last element that must be inside the axis. This is checked also where the slice is clipped to no elements.
     """
 
     axis: str
     start: Int
     reach: Int | None
     extent: Int
+    read: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ class AxisBoundsError(Exception):
     """Raised by generated code when an op accesses elements before the start or after the end of an axis.
 
     The message names the slice, the axis and the elements that the axis has.
+
+    Attributes:
+        help: the advice of the error that the user sees.
     """
+
+    def __init__(self, message: str, help: str = "clamp the start of the slice, or shorten the slice to the axis") -> None:  # noqa: A002  # as in TileError
+        super().__init__(message)
+        self.help = help
 
 
 def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> int:
@@ -29,6 +36,25 @@ def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> in
         start -= 1 << 64
     what = f"starts at {start} on" if start < 0 else f"takes {start}..{reach - 1} of"
     raise AxisBoundsError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
+
+
+def check_read_start(start: int, reach: int, extent: int, axis: str, name: str) -> int:
+    """Checks that a start which the kernel has read from memory or from an argument lies inside its axis; returns 0.
+
+    Args:
+        start: the start, without loop variables and block indices that are added to it.
+        reach: the index after the last element that must exist: ``start + 1``, or ``start`` if a tile may begin at the end.
+        extent: the number of elements of the axis.
+        axis: the axis as messages name it.
+        name: the tensor as messages name it.
+
+    Raises:
+        AxisBoundsError: the start lies outside of the axis.
+    """
+    if start >= 0 and reach <= extent:
+        return 0
+    raise AxisBoundsError(f"starts at {start} on {axis} of {name}, which has 0..{extent - 1}",
+                          "check the number that was read; if it may lie outside, put the statement under an if")
 
 
 def check_product_size(name: str, size: int, first: int, second: int, what: str) -> None:

@@ -15,10 +15,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.simulator.machine.op_records import Stream
 from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, DataUse
 from tilelang_npu.simulator.result.launch_result import Launch
@@ -35,9 +37,27 @@ EVENTS_AGAIN = 30_000
 """Maximum number of executed ops, summed over all blocks, in a trace in which a number replaces data."""
 GREATEST = 4096
 """The greatest number that is tried, because a loop possibly runs that often."""
-_DECISIONS = {"branch": "the direction of the branch", "trips": "the trip count of the loop",
+_DECISIONS = {"branch": "the direction of a branch", "trips": "the trip count of a loop",
               "place": "the address of an access", "flag": "the number of a flag",
               "extent": "a size or other number that an op uses"}
+
+
+class Undecided(NamedTuple):
+    """A part of a kernel's behaviour that depends on data, so that not all cases were checked.
+
+    Attributes:
+        what: what depends on data, such as ``the address of an access``.
+        checked: the cases that were checked, such as ``with the numbers 0, 1 and 2``.
+        location: the source line; None if unknown.
+    """
+
+    what: str
+    checked: str
+    location: Location | None
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 @dataclass
@@ -47,16 +67,35 @@ class Checked:
     Attributes:
         hazards: the hazards that were found, each once.
         errors: other errors that were found: cores that hang, accesses beyond the end of a memory.
-        notes: messages that say what could not be decided, or was checked only for some blocks.
+        undecided: the statements whose behaviour depends on data.
+        failures: the messages of errors that a number in place of data possibly causes, each with these numbers as text.
+        notes: further messages that say what could not be decided, or was checked only for some blocks.
         milliseconds: the duration of the check, without compiling the kernel.
         launch: the first trace that succeeded; None if all failed.
     """
 
     hazards: list[Hazard] = field(default_factory=list)
     errors: list[TileError] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
+    failures: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     milliseconds: float = 0.0
     launch: Launch | None = None
+
+    @property
+    def open_questions(self) -> list[str]:
+        """What the check could not decide, as lines of text: one for all of ``undecided`` with the same checked cases, which
+        names the source lines; one for each message of ``failures``; and ``notes``."""
+        groups: dict[str, dict[str, dict[str, None]]] = {}
+        for one in self.undecided:
+            groups.setdefault(one.checked, {}).setdefault(one.what, {})[_line(one.location)] = None
+        lines = [f"depends on data, checked {checked}: "
+                 + "; ".join(f"{what} ({', '.join(places)})" for what, places in kinds.items())
+                 for checked, kinds in groups.items()]
+        for message, values in self.failures.items():
+            where = f" where the kernel reads {_listed([value for value in values if value])}" if any(values) else ""
+            lines.append(f"not decided{where}: {message}")
+        return [*lines, *self.notes]
 
 
 def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
@@ -85,31 +124,34 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
     given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
     seen: set[tuple[Stream, ...]] = set()
     tried: list[int | tuple[int, int]] = []
-    for value in _values(program, uses, ways):
-        if value is not None:
-            tried.append(value)
-        try:
-            recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN,
-                                     most_ops=most_ops, ways=ways)
-            kinds = {run.streams for run in recorded.blocks}
-            if kinds <= seen:  # the same ops; only places in tensors differ
+    with shown(f"checking {program.name},", _most_traces(program, uses), "traces at most") as step:
+        for number, value in enumerate(_values(program, uses, ways)):
+            step.done = number
+            if value is not None:
+                tried.append(value)
+            try:
+                recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN,
+                                         most_ops=most_ops, ways=ways)
+                kinds = {run.streams for run in recorded.blocks}
+                if kinds <= seen:  # the same ops; only places in tensors differ
+                    continue
+                seen |= kinds
+                launch = Launch(recorded, made=made, before=before)
+            except TileError as error:
+                _note_error(done, error, value, uses)
                 continue
-            seen |= kinds
-            launch = Launch(recorded, made=made, before=before)
-        except TileError as error:
-            _note_error(done, error, value, uses)
-            continue
-        done.launch = done.launch or launch
-        for hazard in launch.hazards:
-            if hazard.code == "S203" and (value is not None or not given) and _places(hazard) & chosen:
-                where, name = _line(hazard.first.location), hazard.buffer or "a tensor"
-                done.notes.append(f"{where}: not decided: whether blocks overlap in {name} depends on data")
-            else:
-                known.setdefault(hazard.key, hazard)
-        done.notes += [f"not decided, because the blocks fail on generated numbers: {error.message}"
-                       for error in launch.recorded.replay.failed]
+            done.launch = done.launch or launch
+            for hazard in launch.hazards:
+                if hazard.code == "S203" and (value is not None or not given) and _places(hazard) & chosen:
+                    where, name = _line(hazard.first.location), hazard.buffer or "a tensor"
+                    done.notes.append(f"{where}: not decided: whether blocks overlap in {name} depends on data")
+                else:
+                    known.setdefault(hazard.key, hazard)
+            done.notes += [f"not decided, because the blocks fail on generated numbers: {error.message}"
+                           for error in launch.recorded.replay.failed]
     done.hazards = list(known.values())
-    done.notes += [*_undecided(program, tried, ways), *_left_out(done.launch)]
+    done.undecided = list(dict.fromkeys(_undecided(program, tried, ways)))
+    done.notes += _left_out(done.launch)
     done.notes = list(dict.fromkeys(done.notes))
     done.milliseconds = (time.perf_counter() - started) * 1000
     return done
@@ -146,13 +188,22 @@ def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutc
         yield 0, number
 
 
+def _most_traces(program: Program, uses: Sequence[DataUse]) -> int:
+    """Returns an upper limit of the number of values that ``_values`` yields."""
+    if not uses:
+        return 1
+    if all(use.what in ("place", "extent") for use in uses):
+        return len(VALUES)
+    compared = sum(len(function.data.compared) for function in program.traced)
+    return 1 + len(VALUES) + 2 + 2 * min(MOST_VALUES, 3 * compared)
+
+
 def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[DataUse]) -> None:
     """Adds an error of a trace to the result, or only a note if the number in place of data possibly causes the error."""
     # the use of data that may lead to an error
     leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)
     if leads is not None and uses and (value is not None or any(use.what == leads for use in uses)):
-        given = "" if value is None else f" where the kernel reads {_spoken(value)}"
-        done.notes.append(f"not decided{given}: {error.message}")
+        done.failures.setdefault(error.message, []).append("" if value is None else _spoken(value))
         return
     if value is not None:
         error.notes = (*error.notes, f"where the kernel reads {_spoken(value)}")
@@ -164,20 +215,20 @@ def _spoken(value: int | tuple[int, int]) -> str:
     return f"{value[0]} and {value[1]} in turn" if isinstance(value, tuple) else str(value)
 
 
-def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[BranchOutcomes]) -> Iterator[str]:
-    """Yields a note for each branch, trip count, address or number that depends on data; the note says what was tried."""
-    values = ", ".join(_spoken(value) for value in tried)
+def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[BranchOutcomes]) -> Iterator[Undecided]:
+    """Yields each branch, trip count, address or number that depends on data, with the cases that were tried."""
+    values = _listed([_spoken(value) for value in tried if not isinstance(value, tuple)])
+    if any(isinstance(value, tuple) for value in tried):
+        values += ", and with two of them in turn,"
     for function, seen in zip(program.traced, ways, strict=True):
         for use in function.data.uses:
-            where = _line(use.location)
-            said = f"{where}: {_DECISIONS[use.what]} depends on data"
             if use.what == "branch":
                 went = seen.get(use.number, set())
                 taken = "both ways" if len(went) == 2 else "only where it is taken" if True in went else (
                     "only where it is not taken" if went else "nowhere: no trace reached it")
-                yield f"{said}; checked {taken}"
+                yield Undecided(_DECISIONS[use.what], taken, use.location)
             else:
-                yield f"{said}; checked with the numbers {values}"
+                yield Undecided(_DECISIONS[use.what], f"with {values} in place of data", use.location)
 
 
 def _left_out(launch: Launch | None) -> Iterator[str]:

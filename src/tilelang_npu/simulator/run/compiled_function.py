@@ -221,7 +221,7 @@ class CompiledFunction:
                              help="divide only where the divisor is not 0")
         if isinstance(error, AxisBoundsError):
             return TileError(f"{name} {error} {where}", code="T502", location=location,
-                             help="clamp the start of the slice, or shorten the slice to the axis")
+                             help=error.help)
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
         if line is not None and line.made is not None:

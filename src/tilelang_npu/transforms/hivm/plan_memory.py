@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -44,9 +44,10 @@ from tilelang_npu.analysis.buffers import SCRATCH
 from tilelang_npu.analysis.byte_sharing import ByteSharing
 from tilelang_npu.analysis.cores import core_of_function, function_of, kernel_of
 from tilelang_npu.analysis.locations import line_of, location_of
-from tilelang_npu.analysis.view_chains import coupling_of
+from tilelang_npu.analysis.view_chains import coupling_of, root_of
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.ir.changes import Smaller
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.dialects.ir.remarks import Held, Placed, Remark, Scoped, record_done, record_refusal, set_remark
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
@@ -329,7 +330,23 @@ def _placed(number: int, one: LiveRange, layout: MemoryPlan) -> Placed:
     places = [location_of(op) for op in layout.order[one.start:one.end + 1]]
     lines = [place.line for place in places if place is not None]
     return Placed(one.label, number, 0, one.slots, one.nbytes, layout.space, layout.room, (one.start, one.end),
-                  (min(lines, default=0), max(lines, default=0)), _is_pinned(one))
+                  (min(lines, default=0), max(lines, default=0)), _is_pinned(one), _made_for(one, layout))
+
+
+def _made_for(one: LiveRange, layout: MemoryPlan) -> str:
+    """Returns the name of the author's buffer whose tile a temporary of the compiler holds: the other operand of the op that
+    reads or writes the temporary, a buffer rather than a tensor. Empty for an author's buffer, and where there is no such op.
+    """
+    if not _is_scratch(one):
+        return ""
+    found: list[SSAValue] = []
+    for op in layout.order[one.start:one.end + 1]:
+        roots = [root_of(access.value) for access in accesses(op)]
+        if any(root.owner is one.op for root in roots):
+            found += [root for root in roots if root.name_hint and not (
+                isinstance(root.owner, Operation) and SCRATCH in root.owner.attributes)]
+    found.sort(key=lambda root: isinstance(root.owner, Block))  # arguments, which are tensors, come last
+    return author_name(found[0]) if found else ""
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:

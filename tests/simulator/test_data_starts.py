@@ -1,0 +1,139 @@
+"""Starts of slices that a kernel reads from a tensor or gets as an argument: outside of the tensor they are an error, and what
+a loop or the block's index adds to them may go past the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.errors import TileError
+
+ROWS, WIDTH, WANTED = 16, 64, 4
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def dropped_axis(step: int) -> object:
+    @T.prim_func
+    def dropped_axis(X: T.Tensor((ROWS, WIDTH), "float32"), I: T.Tensor((WANTED,), "int32"),
+                     Y: T.Tensor((WANTED, WIDTH), "float32")) -> None:
+        with T.Kernel(WANTED, is_npu=True) as (block, _):
+            places = T.alloc_shared((8,), "int32")
+            x = T.alloc_shared((WIDTH,), "float32")
+            T.copy(I[0:WANTED], places[0:WANTED])
+            T.copy(X[places[block] + step, :], x)
+            T.copy(x, Y[block, :])
+
+    return dropped_axis
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def clamped() -> object:
+    @T.prim_func
+    def clamped(X: T.Tensor((ROWS, WIDTH), "float32"), I: T.Tensor((WANTED,), "int32"),
+                Y: T.Tensor((WANTED, WIDTH), "float32")) -> None:
+        with T.Kernel(WANTED, is_npu=True) as (block, _):
+            places = T.alloc_shared((8,), "int32")
+            x = T.alloc_shared((WIDTH,), "float32")
+            T.copy(I[0:WANTED], places[0:WANTED])
+            T.copy(X[T.min(places[block], ROWS - 1), :], x)
+            T.copy(x, Y[block, :])
+
+    return clamped
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def segments(rounds: int) -> object:
+    """Sums ``rounds`` tiles of 8 rows from a row on, also where the last tiles are past the end."""
+    @T.prim_func
+    def segments(X: T.Tensor((ROWS, WIDTH), "float32"), I: T.Tensor((WANTED,), "int32"),
+                 Y: T.Tensor((WANTED, WIDTH), "float32")) -> None:
+        with T.Kernel(WANTED, is_npu=True) as (block, _):
+            places = T.alloc_shared((8,), "int32")
+            x = T.alloc_shared((8, WIDTH), "float32")
+            total = T.alloc_shared((1, WIDTH), "float32")
+            T.clear(total)
+            T.copy(I[0:WANTED], places[0:WANTED])
+            for t in range(rounds):
+                T.copy(X[places[block] + t * 8, 0], x)
+                T.reduce_sum(x, total, dim=0, clear=False)
+            T.copy(total, Y[block, 0])
+
+    return segments
+
+
+@tilelang.jit(target="npuir")
+def scatter() -> object:
+    @T.prim_func
+    def scatter(X: T.Tensor((WANTED, WIDTH), "float32"), I: T.Tensor((WANTED,), "int32"),
+                Y: T.Tensor((ROWS, WIDTH), "float32")) -> None:
+        with T.Kernel(WANTED, is_npu=True) as (block, _):
+            places = T.alloc_shared((8,), "int32")
+            x = T.alloc_shared((1, WIDTH), "float32")
+            T.copy(I[0:WANTED], places[0:WANTED])
+            T.copy(X[block, 0], x)
+            row = places[block]
+            T.copy(x, Y[row, 0])
+
+    return scatter
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def argument() -> object:
+    @T.prim_func
+    def argument(X: T.Tensor((ROWS, WIDTH), "float32"), first: T.int32, Y: T.Tensor((1, WIDTH), "float32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((1, WIDTH), "float32")
+            T.copy(X[first, 0], x)
+            T.copy(x, Y)
+
+    return argument
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.arange(1, ROWS * WIDTH + 1, dtype=np.float32).reshape(ROWS, WIDTH)
+
+
+def _places(last: int) -> np.ndarray:
+    return np.array([0, 3, last, 1], np.int32)
+
+
+def _is_refused(call: Callable[[], object], tensor: str, start: int, block: int) -> None:
+    with pytest.raises(TileError) as caught:
+        call()
+    assert caught.value.code == "T502"
+    assert caught.value.message == f"T.copy starts at {start} on axis 0 of {tensor}, which has 0..{ROWS - 1} in block {block}"
+
+
+@pytest.mark.parametrize("start", [ROWS - 1, ROWS, 99])
+def test_an_index_is_inside(start: int, x: np.ndarray) -> None:
+    calls = [(lambda: dropped_axis(0)(x, _places(start)), "X", 2), (lambda: dropped_axis(1)(x, _places(start - 1)), "X", 2),
+             (lambda: scatter()(x[:WANTED], _places(start), x.copy()), "Y", 2), (lambda: argument()(x, start), "X", 0)]
+    for call, tensor, block in calls:
+        if start < ROWS:
+            call()
+        else:
+            _is_refused(call, tensor, start, block)
+
+
+def test_the_author_clamps_an_index(x: np.ndarray) -> None:
+    np.testing.assert_array_equal(clamped()(x, _places(99)), x[[0, 3, ROWS - 1, 1]])
+
+
+@pytest.mark.parametrize("start", [9, ROWS, ROWS + 1])
+def test_a_loop_goes_past_the_end_from_a_start_inside(start: int, x: np.ndarray) -> None:
+    """A segment without rows may start at the end of the tensor."""
+    if start > ROWS:
+        _is_refused(lambda: segments(4)(x, _places(start)), "X", start, 2)
+    else:
+        np.testing.assert_array_equal(segments(4)(x, _places(start)), [x[first:].sum(0) for first in _places(start)])
+
+
+@pytest.mark.parametrize("start", [ROWS, 99])
+def test_the_interpreter_refuses_it_too(start: int, x: np.ndarray) -> None:
+    with pytest.raises(TileError, match=rf"T502.*a tile starts at {start} on axis 0 of Y .*which has 0\.\.15"):
+        scatter().interpret(x[:WANTED], _places(start), x.copy())
