@@ -246,6 +246,11 @@ class HostBuffer(TileRef):
         self.pending: list[tuple[list[Array], TileRef, Callable[[Array], Array]]] = []
 
     @property
+    def is_global(self) -> bool:
+        """Whether the buffer is in global memory."""
+        return self.memory == "gm"
+
+    @property
     def is_shared(self) -> bool:
         """Whether cores share the buffer."""
         return not self.own or self.space == "gm"
@@ -346,7 +351,8 @@ class HostElement(Operators, Reference):
         current().touches(shared=self.buffer.is_shared)
         if points is not None:
             return TypedScalar(points.load(self.buffer, self.indices), self.kind)
-        return TypedScalar(self.buffer.array[self._place()], self.kind)
+        place = self._place()
+        return TypedScalar(self.kind.numpy.type(0) if place is None else self.buffer.array[place], self.kind)
 
     def store(self, value: object) -> None:
         """Writes a value to the element, converted to the element type."""
@@ -354,12 +360,12 @@ class HostElement(Operators, Reference):
         self.buffer.receive()
         if not current().touches(shared=self.buffer.is_shared, writes=True):
             return
-        launch_buffers().before_write(self.buffer if points is not None else memory_of(self))
-        made = stored(value, self.kind)
         if points is not None:
-            points.store(self.buffer, self.indices, made)
-        else:
-            self.buffer.array[self._place()] = made
+            launch_buffers().before_write(self.buffer)
+            points.store(self.buffer, self.indices, stored(value, self.kind))
+        elif (place := self._place()) is not None:
+            launch_buffers().before_write(memory_of(self))
+            self.buffer.array[place] = stored(value, self.kind)
 
     def start(self) -> tuple[int, ...]:
         """Returns the indices as Python integers.
@@ -369,13 +375,18 @@ class HostElement(Operators, Reference):
         """
         return tuple(index if isinstance(index, ReadIndex) else int(index) for index in self.indices)
 
-    def _place(self) -> tuple[int, ...]:
+    def _place(self) -> tuple[int, ...] | None:
+        """Returns the indices; None in a ``T.Parallel`` if the element lies past the end of a tensor."""
         place = self.start()
+        clips = self.buffer.is_global and current().in_parallel
+        is_past_end = False
         for axis, (index, size) in enumerate(zip(place, self.buffer.array.shape, strict=True)):
-            if not 0 <= index < size:
+            if clips and index >= size:
+                is_past_end = True
+            elif not 0 <= index < size:
                 raise fail(f"index {index} is outside axis {axis} of {self.buffer.describe()}", f"valid are 0 to {size - 1}",
                            "T130")
-        return place
+        return None if is_past_end else place
 
     def __repr__(self) -> str:
         return str(self.load().value)

@@ -31,6 +31,8 @@ class AccessedBuffer(Protocol):
     array: Array
 
     @property
+    def is_global(self) -> bool: ...
+    @property
     def root(self) -> AccessedBuffer: ...
     def describe(self) -> str: ...
 
@@ -75,7 +77,7 @@ class ParallelPoints:
     # --- accesses --------------------------------------------------------------------------------------------------------
 
     def load(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> Values:
-        """Returns the elements that the points read, as an array with one element per point.
+        """Returns the elements that the points read, as an array with one element per point; 0 past the end of a tensor.
 
         Args:
             buffer: the buffer.
@@ -89,11 +91,12 @@ class ParallelPoints:
         places, order = self._slices(buffer, key)
         if places is not None:
             return self._spread(buffer.array[places], order).copy()
-        found: Values = buffer.array[self._arrays(buffer, indices)]
-        return found
+        chosen, inside = self._arrays(buffer, indices)
+        found: Values = buffer.array[chosen]
+        return found if inside is None else np.where(inside, found, np.zeros((), found.dtype))
 
     def store(self, buffer: AccessedBuffer, indices: Sequence[Index], value: Values) -> None:
-        """Stores one element per point.
+        """Stores one element per point, except for points past the end of a tensor.
 
         Args:
             buffer: the buffer.
@@ -117,12 +120,14 @@ class ParallelPoints:
             spread = self._spread(target, order)
             np.copyto(spread, value, where=True if self.mask is None else self.mask)
             return
-        arrays = np.broadcast_arrays(*self._arrays(buffer, indices), np.empty(self.extents, np.int8))[:-1]
+        places_of_points, inside = self._arrays(buffer, indices)
+        arrays = np.broadcast_arrays(*places_of_points, np.empty(self.extents, np.int8))[:-1]
         chosen = [array.reshape(-1) for array in arrays]
         values = np.broadcast_to(value, self.extents).reshape(-1)
-        if self.mask is not None:
-            held = np.broadcast_to(self.mask, self.extents).reshape(-1)
-            chosen, values = [array[held] for array in chosen], values[held]
+        held = self.mask if inside is None else inside if self.mask is None else self.mask & inside
+        if held is not None:
+            stores = np.broadcast_to(held, self.extents).reshape(-1)
+            chosen, values = [array[stores] for array in chosen], values[stores]
         flat = np.ravel_multi_index(tuple(chosen), buffer.array.shape)
         if np.unique(flat).size != flat.size:
             raise NeedsPoints
@@ -217,22 +222,27 @@ class ParallelPoints:
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
-    def _arrays(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> tuple[Array, ...]:
-        """Returns the indices as arrays, with 0 for the points that do not execute the current branch.
+    def _arrays(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> tuple[tuple[Array, ...], Array | None]:
+        """Returns the indices as arrays, with 0 for the points that do not execute the current branch or lie past the end of a
+        tensor, and which points do not lie past the end; None if all do not.
 
         Raises:
-            TileError: T130, an index is outside of its axis.
+            TileError: T130, an index is negative, or past the end of a buffer on chip.
         """
         found = []
+        inside: Array | None = None
         for axis, (index, size) in enumerate(zip(indices, buffer.array.shape, strict=True)):
             places = np.asarray(index.value if isinstance(index, TypedScalar) else int(index))
             if self.mask is not None:
                 places = np.where(self.mask, places, 0)
+            if buffer.is_global and places.size and places.max() >= size:
+                inside = places < size if inside is None else inside & (places < size)
+                places = np.where(places < size, places, 0)
             if places.size and not 0 <= places.min() <= places.max() < size:
                 wrong = places[(places < 0) | (places >= size)].flat[0]
                 raise fail(f"index {wrong} is outside axis {axis} of {buffer.describe()}", f"valid are 0 to {size - 1}", "T130")
             found.append(places)
-        return tuple(found)
+        return tuple(found), inside
 
 
 def _same(left: tuple[_Part, ...], right: tuple[_Part, ...]) -> bool:

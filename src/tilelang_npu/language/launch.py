@@ -463,8 +463,9 @@ def Parallel(*extents: Whole, coalesced_width: int | None = None, loop_layout: o
     """``for i, j in T.Parallel(m, n)``: execute the body for each index pair ``(i, j)``, in no particular order.
 
     The body assigns elements, as in ``c[i, j] = a[i, j] + b[i, j]``; the compiler turns the loop into vector operations. A
-    warning (T149) is issued if an iteration reads an element that another iteration stores. The keyword
-    arguments have no effect.
+    warning (T149) is issued if an iteration reads an element that another iteration stores. Past the end of a
+    global tensor, as in its last, partial tile, an element reads as 0 and is not written; a negative index is
+    an error (T502). The keyword arguments have no effect.
 
     Example: ``T.Parallel(8, 128)``
 

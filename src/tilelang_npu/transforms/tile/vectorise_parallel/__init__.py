@@ -50,6 +50,7 @@ from tilelang_npu.transforms.tile.vectorise_parallel.conditions import (
 )
 from tilelang_npu.transforms.tile.vectorise_parallel.detours import scalar_loop_cycles
 from tilelang_npu.transforms.tile.vectorise_parallel.distribute import distribute
+from tilelang_npu.transforms.tile.vectorise_parallel.guarded_accesses import guard_accesses
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import Invariants, NotVectorisable, NotVectorisableAtOnce
 from tilelang_npu.transforms.tile.vectorise_parallel.rearranged_stores import INTERLEAVE_SCRATCH, Detours
 from tilelang_npu.transforms.tile.vectorise_parallel.reshape_axes import drop_unused_unit_axes, split_divided_axes
@@ -308,7 +309,10 @@ def _stored_before_use(load: memref.LoadOp, rest: list[Operation]) -> bool:
 
 
 def _emit_scalar_loops(loop: tile.ParallelOp) -> None:
-    """Emits nested scalar loops over the iteration space before a loop."""
+    """Emits nested scalar loops over the iteration space before a loop.
+
+    Elements past the end of a tensor in GM read as 0 and are not written, as by the copies of vector work (``guard_accesses``).
+    """
     parent = loop.parent_block()
     assert parent is not None
 
@@ -335,6 +339,7 @@ def _emit_scalar_loops(loop: tile.ParallelOp) -> None:
         inner = body
         indices.append(body.args[0])
     assert inner is not None and outermost is not None
+    guard_accesses(loop)
     mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, indices, strict=True))
     for op in loop.body.block.ops:
         if not isinstance(op, tile.YieldOp):
