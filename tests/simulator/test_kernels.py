@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.simulator import Launch, Program, simulate
@@ -182,3 +184,22 @@ def test_events_tell_every_access(rng: np.random.Generator) -> None:
         assert "hivm.hir.load" in text.splitlines()[one.record.location.line - 1]
     stores = [one for one in executed if one.record.mnemonic == "store"]
     assert [one.footprints()[1][1].offset for one in stores] == [0, size, 2 * size]
+
+
+def test_next_names_the_line_whose_elements_keep_the_scalar_unit_busy() -> None:
+    @T.prim_func
+    def counted(X: T.Tensor((512,), "int32"), H: T.Tensor((16,), "int32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((512,), "int32")
+            h = T.alloc_shared((16,), "int32")
+            T.copy(X, x)
+            T.clear(h)
+            for i in T.serial(512):
+                h[x[i]] = h[x[i]] + 1
+            T.copy(h, H)
+
+    kernel = tilelang.compile(counted, target="npuir")
+    kernel(np.zeros(512, np.int32), np.zeros(16, np.int32))
+    (launch,) = kernel.last_launch.parts
+    last = launch.summary("counted").splitlines()[-1]
+    assert re.match(r"  next      line \d+ `h\[x\[i\]\] = .*` is \d+% of the critical path, and the scalar unit is busy", last)

@@ -6,6 +6,7 @@ import argparse
 import ast
 import contextlib
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptCheck", "add_to", "check", "check_script"]
 
+_COLUMNS = 120
+"""The number of columns at which the list of what is open is wrapped."""
 _FLAT = 1 << 22
 """The number of elements that is assumed for a flat tensor of dynamic size in an .mlir file; kernels with assumed sizes access
 fewer."""
@@ -297,7 +300,9 @@ def _head(look: KernelCheck, file: str) -> str:
         lines.append(f"  sizes     {look.sizes}")
     lines.append(f"  checked   in {look.done.milliseconds:.0f} ms: {found or 'nothing'} found")
     questions = look.done.open_questions
-    lines += [f"  {'' if number else 'open':<8}  {question}" for number, question in enumerate(questions)]
+    for number, question in enumerate(questions):
+        lines += textwrap.wrap(question, _COLUMNS, initial_indent=f"  {'' if number else 'open':<8}  ",
+                               subsequent_indent=" " * 14, break_long_words=False, break_on_hyphens=False)
     if questions:
         command = f"sim {file} --npz DATA.npz" if file.endswith(".mlir") else f"run {asked(file).file}"
         lines.append(f"  to do     check a run on real data: tilelang-npu {command} --sanitize")

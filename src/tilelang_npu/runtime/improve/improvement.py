@@ -113,6 +113,9 @@ class Improvement(Report):
     def __str__(self) -> str:
         head = f"{self.kernel} on {self.chip}: {self.before:.1f} us"
         tried = f"{self.tried} versions tried in {self.seconds:.0f} s"
+        if not self.changes and not self.tried:
+            return "\n".join([f"{head}; no version could be tried in {self.seconds:.0f} s: give the search more time, such as "
+                              "--budget 5min", *self._notes()])
         if not self.changes:
             return "\n".join([f"{head}; no edit wins {LEAST_GAIN:.0%} ({tried})", *self._notes()])
         rows = [("line", "us before", "us after", "edit")]

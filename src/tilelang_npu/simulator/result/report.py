@@ -194,17 +194,18 @@ def _links(launch: Launch) -> str:
 
 def _next_step(launch: Launch) -> str:
     """Returns a line that says where most time is lost. The launch overhead comes first, if it is the largest part of the time;
-    otherwise the line is empty if a pipe is always busy."""
+    otherwise the line is empty if a pipe other than the scalar unit is always busy."""
     if launch.launch_us >= max(launch.split):
         return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute"
                 " it in the launch before or after it")
-    share = max((share for row in launch.pipes.values() for share in row.values()), default=1.0)
+    share, busiest = max(((share, pipe) for row in launch.pipes.values() for pipe, share in row.items()), default=(1.0, ""))
+    is_scalar = busiest == "S" and share >= BUSY
     unused = launch.waves * launch.cores - launch.blocks
     if launch.waves > 1 and unused > launch.cores * launch.waves * 0.15:
         last = launch.blocks - (launch.waves - 1) * launch.cores
         return (f"the last wave uses {last} of {launch.cores} cores: choose tiles with which blocks fill each wave, such as "
                 f"{(launch.waves - 1) * launch.cores} blocks")
-    if share >= BUSY:
+    if share >= BUSY and not is_scalar:
         return ""
     if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
         return "kernel.profile() says which lines take the time, and tries edits"
@@ -217,8 +218,10 @@ def _next_step(launch: Launch) -> str:
     place, us = longest
     source = place.source().strip()
     shown = f" `{source if len(source) <= MAX_SOURCE else source[:MAX_SOURCE - 3] + '...'}`" if source else ""
-    return (f"line {place.line}{shown} is {us / launch.time_us:.0%} of the critical path, and no pipe is always busy: "
-            "kernel.profile() tries edits")
+    line = f"line {place.line}{shown} is {us / launch.time_us:.0%} of the critical path"
+    if is_scalar:
+        return f"{line}, and the scalar unit is busy with single elements: use vector operations, such as T.Parallel"
+    return f"{line}, and no pipe is always busy: kernel.profile() tries edits"
 
 
 def kib_text(size: int) -> str:

@@ -86,11 +86,11 @@ class Checked:
     def open_questions(self) -> list[str]:
         """What the check could not decide, as lines of text: one for all of ``undecided`` with the same checked cases, which
         names the source lines; one for each message of ``failures``; and ``notes``."""
-        groups: dict[str, dict[str, dict[str, None]]] = {}
+        groups: dict[str, dict[str, list[Location | None]]] = {}
         for one in self.undecided:
-            groups.setdefault(one.checked, {}).setdefault(one.what, {})[_line(one.location)] = None
+            groups.setdefault(one.checked, {}).setdefault(one.what, []).append(one.location)
         lines = [f"depends on data, checked {checked}: "
-                 + "; ".join(f"{what} ({', '.join(places)})" for what, places in kinds.items())
+                 + "; ".join(f"{what} ({_lines(places)})" for what, places in kinds.items())
                  for checked, kinds in groups.items()]
         for message, values in self.failures.items():
             where = f" where the kernel reads {_listed([value for value in values if value])}" if any(values) else ""
@@ -238,6 +238,18 @@ def _left_out(launch: Launch | None) -> Iterator[str]:
 
 def _places(hazard: Hazard) -> set[Location | None]:
     return {site.location for site in (hazard.first, hazard.second) if site is not None}
+
+
+def _lines(locations: Iterable[Location | None]) -> str:
+    """Returns source lines as text: each file once, with its lines in order (``kernel.py:3, 5, 8``)."""
+    files: dict[str, set[int]] = {}
+    others: dict[str, None] = {}
+    for location in locations:
+        if location is None or location.callers:
+            others[_line(location)] = None
+        else:
+            files.setdefault(location.shown_file, set()).add(location.line)
+    return ", ".join([*(f"{file}:{', '.join(map(str, sorted(numbers)))}" for file, numbers in files.items()), *others])
 
 
 def _line(location: Location | None) -> str:
