@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +53,20 @@ def visible(terminal: Terminal) -> str:
     return terminal.getvalue().rpartition("\r\033[K")[2]
 
 
+def _kept_steps(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[progress.Underway]:
+    """Returns the list to which the steps are added whose progress the modules show from now on."""
+    kept: list[progress.Underway] = []
+
+    @contextmanager
+    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
+        kept.append(progress.Underway(what, total, of))
+        yield kept[-1]
+
+    for module in modules:
+        monkeypatch.setattr(module, "shown", shown)
+    return kept
+
+
 def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     outer = progress.Underway("tuning 8 configurations", started=100.0)
     inner = progress.Underway("timed", 8, "", 2, started=110.0)
@@ -64,15 +78,7 @@ def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
 
 def test_interpreted_kernels_and_checks_show_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each operation that can be long has progress with a total and with what is done."""
-    steps: list[progress.Underway] = []
-
-    @contextmanager
-    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
-        steps.append(progress.Underway(what, total, of))
-        yield steps[-1]
-
-    monkeypatch.setattr(launch, "shown", shown)
-    monkeypatch.setattr(static_check, "shown", shown)
+    steps = _kept_steps(monkeypatch, launch, static_check)
 
     @T.prim_func
     def doubled(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")) -> None:
@@ -203,14 +209,7 @@ def test_a_terminal_sees_it_drawn_and_a_pipe_gets_lines() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_launch_in_batches_counts_its_blocks(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
-    kept: list[progress.Underway] = []
-
-    @contextmanager
-    def shown(what: str, total: int = 0, of: str = "") -> Iterator[progress.Underway]:
-        kept.append(progress.Underway(what, total, of))
-        yield kept[-1]
-
-    monkeypatch.setattr(program, "shown", shown)
+    kept = _kept_steps(monkeypatch, program)
     monkeypatch.setenv("TILELANG_NPU_JOBS", str(jobs))
     blocks = 512
 

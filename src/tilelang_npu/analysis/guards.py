@@ -22,10 +22,16 @@ def nonnegative_in_block(block: Block | None, ranges: Ranges) -> Iterator[Linear
 
     They follow from the conditions of the ``scf.if`` operations whose true branch contains the block.
     """
+    for condition in conditions_around(block):
+        yield from nonnegative_under(condition, ranges)
+
+
+def conditions_around(block: Block | None) -> Iterator[SSAValue]:
+    """Yields the conditions of the ``scf.if`` operations whose true branch contains a block, the innermost first."""
     while block is not None:
         parent = block.parent_op()
         if isinstance(parent, scf.IfOp) and block.parent_region() is parent.true_region:
-            yield from nonnegative_under(parent.cond, ranges)
+            yield parent.cond
         block = parent.parent_block() if parent is not None else None
 
 

@@ -166,13 +166,14 @@ class Signature:
         allocated += absent
         for position in allocated:
             parameter = self.parameters[position]
-            if parameter.strides is not None and position in absent:
+            if parameter.strides is not None:
+                if position not in absent:
+                    raise TileError(f"{parameter.name} is a tensor with gaps, which a call cannot allocate", code="T190",
+                                    location=parameter.location,
+                                    help=f"declare it as T.Tensor, or pass an array for {parameter.name}: leave it out of"
+                                         " out_idx")
                 values[position] = np.empty(_extent(parameter, symbols), parameter.array_dtype)
                 continue
-            if parameter.strides is not None:
-                raise TileError(f"{parameter.name} is a tensor with gaps, which a call cannot allocate", code="T190",
-                                location=parameter.location,
-                                help=f"declare it as T.Tensor, or pass an array for {parameter.name}: leave it out of out_idx")
             assert parameter.shape is not None
             values[position] = np.empty(parameter.array_shape([size_of(size, symbols) for size in parameter.shape]),
                                         parameter.array_dtype)

@@ -47,14 +47,6 @@ class Rejected:
     code: str = ""
 
 
-class _SizesError(Exception):
-    """Raised if the sizes of a tuning do not fit its kernels; ``error`` is the error that the user sees."""
-
-    def __init__(self, error: TileError) -> None:
-        super().__init__()
-        self.error = error
-
-
 @dataclass
 class Candidate:
     """A configuration that compiles.
@@ -156,13 +148,14 @@ class Tuning:
                 try:
                     with silenced(), time_limit(self.timeout):
                         factory, parameters = self._with_pass_configs(config)
-                        drafts.append(self._with_sizes(factory.draft(*self.args, **self.kwargs, **parameters)))
-                    self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
-                except _SizesError as error:
-                    raise error.error from None
+                        draft = factory.draft(*self.args, **self.kwargs, **parameters)
                 except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
                     drafts.append(None)
                     self.rows.append(TuningRow(config, "", failure(error)))
+                else:
+                    draft = self._with_sizes(draft)
+                    drafts.append(draft)
+                    self.rows.append(TuningRow(config, draft.key, Timing()))
                 step.done += 1
         keys = [draft.key for draft in drafts if draft is not None]
         known = dict(zip(keys, load_outcomes(keys) or (), strict=False)) | (self.table.known if self.table is not None else {})
@@ -182,25 +175,23 @@ class Tuning:
         """Returns a draft with the key under which its time is stored: that of the kernel and the sizes of the call.
 
         Raises:
-            _SizesError: the kernel runs on generated inputs, and a symbolic size has no value (T730), or the kernel has no size
-                or number parameter of a name (T707).
+            TileError: T730, the kernel runs on generated inputs, and a symbolic size has no value; T707, the kernel has no size
+                or number parameter of a name.
         """
         traced, sizes = draft.traced, self.profile.sizes
         known = [*traced.symbols, *(parameter.name for parameter in traced.parameters if parameter.shape is None)]
         for name in sizes.keys() - set(known):
-            raise _SizesError(TileError(
-                f"{traced.name} has no size or number {name!r}", code="T707", location=user_location(),
-                help=f"its sizes and numbers are {', '.join(known)}" if known else
-                     "its sizes are constants, or parameters of the factory"))
+            raise TileError(f"{traced.name} has no size or number {name!r}", code="T707", location=user_location(),
+                            help=f"its sizes and numbers are {', '.join(known)}" if known else
+                                 "its sizes are constants, or parameters of the factory")
         missing = [name for name in traced.symbols if name not in sizes]
         if missing and ResultCheck(self.profile, lambda: None).generates_inputs:
             options = " ".join(f"{name}=..." for name in missing)
             given = ", ".join(f"{name!r}: ..." for name in missing)
-            raise _SizesError(TileError(
-                f"the time of {traced.name} depends on {', '.join(missing)}, which a call gives", code="T730",
-                location=user_location(),
-                help=f"give values: tune FILE --size {options}; in Python sizes={{{given}}} or a supply_prog, of autotune or "
-                     "set_profile_args"))
+            raise TileError(f"the time of {traced.name} depends on {', '.join(missing)}, which a call gives", code="T730",
+                            location=user_location(),
+                            help=f"give values: tune FILE --size {options}; in Python sizes={{{given}}} or a supply_prog, of "
+                                 "autotune or set_profile_args")
         return replace(draft, key=entries.digest(draft.key, {"sizes": sorted(sizes.items())})) if sizes else draft
 
     def _time(self, drafts: Sequence[Draft], first: int) -> None:

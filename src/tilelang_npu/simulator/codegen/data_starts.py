@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.simulator.codegen.handlers import has_effect
 
 _STORAGE = (memref.AllocaOp, memref.AllocOp)
-_CONVERSIONS = (arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp)
 READ = "read"
 COUNTED = "counted"
 """What a number depends on: ``READ`` a number from memory or an argument, ``COUNTED`` a loop, the block or the core."""
@@ -41,14 +41,12 @@ class DataStart:
 
 def data_start(offset: SSAValue) -> DataStart | None:
     """Returns the part of a start that the kernel has read; None if there is no such part."""
-    terms = list(_terms(offset, 1))
-    read = [(term, factor) for term, factor in terms if isinstance(term, SSAValue) and _sources(term, ()) == {READ}]
+    sources = _Sources()
+    start = affine(offset)
+    read = tuple((term, factor) for term, factor in start.terms.items() if sources.of(term) == {READ})
     if not read:
         return None
-    constant = sum(term * factor for term, factor in terms if isinstance(term, int))
-    others = [term for term, _ in terms if isinstance(term, SSAValue) and READ not in _sources(term, ())]
-    mixed = len(terms) - len(read) - len(others) - sum(isinstance(term, int) for term, _ in terms)
-    return DataStart(tuple(read), constant, not others and not mixed)
+    return DataStart(read, start.constant, len(read) == len(start.terms))
 
 
 def unclamped_start(offset: SSAValue, sizes: Iterable[SSAValue]) -> SSAValue | None:
@@ -79,58 +77,39 @@ def _subtracted(condition: SSAValue) -> Iterator[SSAValue]:
         yield from _subtracted(op.rhs)
 
 
-def _terms(value: SSAValue, factor: int) -> Iterator[tuple[SSAValue | int, int]]:
-    """Yields the terms of a sum, each with its factor."""
-    op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        yield op.value.value.data, factor
-    elif isinstance(op, arith.AddiOp):
-        yield from _terms(op.lhs, factor)
-        yield from _terms(op.rhs, factor)
-    elif isinstance(op, arith.SubiOp):
-        yield from _terms(op.lhs, factor)
-        yield from _terms(op.rhs, -factor)
-    elif isinstance(op, _CONVERSIONS):
-        yield from _terms(op.operands[0], factor)
-    elif isinstance(op, arith.MuliOp) and (scale := _constant(op.rhs)) is not None:
-        yield from _terms(op.lhs, factor * scale)
-    elif isinstance(op, arith.MuliOp) and (scale := _constant(op.lhs)) is not None:
-        yield from _terms(op.rhs, factor * scale)
-    else:
-        yield value, factor
+class _Sources:
+    """What numbers depend on. Each value is visited once."""
 
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, set[str]] = {}
 
-def _constant(value: SSAValue) -> int | None:
-    op = value.owner
-    return op.value.value.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr) else None
+    def of(self, value: SSAValue) -> set[str]:
+        """Returns what a number depends on; empty for a constant."""
+        found = self._known.get(value)
+        if found is None:
+            self._known[value] = {COUNTED}  # met again while it is computed: a variable that depends on itself counts something
+            found = self._known[value] = self._compute(value)
+        return found
 
+    def _compute(self, value: SSAValue) -> set[str]:
+        op = value.owner
+        if isinstance(value, BlockArgument) or not isinstance(op, Operation):
+            return {READ} if _is_integer_argument(value) else {COUNTED}
+        if isinstance(op, memref.LoadOp):
+            if not isinstance(op.memref.owner, _STORAGE):
+                return {READ}
+            stores = [use.operation for use in op.memref.uses if isinstance(use.operation, memref.StoreOp)]
+            return self._union(store.value for store in stores) or {COUNTED}
+        if isinstance(op, scf.IfOp):
+            place = op.results.index(value)
+            ends = [region.block.last_op for region in op.regions if region.blocks]
+            return self._union(end.operands[place] for end in ends if end is not None)
+        if op.regions or has_effect(op) or op.dialect_name() == "hivm":
+            return {COUNTED}
+        return self._union(operand for operand in op.operands if isinstance(operand.type, (IntegerType, IndexType)))
 
-def _sources(value: SSAValue, above: tuple[SSAValue, ...]) -> set[str]:
-    """Returns what a number depends on; empty for a constant.
-
-    Args:
-        value: the number.
-        above: the values whose sources are being computed. A variable that depends on itself counts something.
-    """
-    if value in above:
-        return {COUNTED}
-    above = (*above, value)
-    op = value.owner
-    if isinstance(value, BlockArgument) or not isinstance(op, Operation):
-        return {READ} if _is_integer_argument(value) else {COUNTED}
-    if isinstance(op, memref.LoadOp):
-        if not isinstance(op.memref.owner, _STORAGE):
-            return {READ}
-        stores = [use.operation for use in op.memref.uses if isinstance(use.operation, memref.StoreOp)]
-        return {one for store in stores for one in _sources(store.value, above)} or {COUNTED}
-    if isinstance(op, scf.IfOp):
-        place = op.results.index(value)
-        ends = [region.block.last_op for region in op.regions if region.blocks]
-        return {one for end in ends if end is not None for one in _sources(end.operands[place], above)}
-    if op.regions or has_effect(op) or op.dialect_name() == "hivm":
-        return {COUNTED}
-    return {one for operand in op.operands if isinstance(operand.type, (IntegerType, IndexType))
-            for one in _sources(operand, above)}
+    def _union(self, values: Iterable[SSAValue]) -> set[str]:
+        return {source for value in values for source in self.of(value)}
 
 
 def _is_integer_argument(value: SSAValue) -> bool:

@@ -12,7 +12,9 @@ class AxisBoundsError(Exception):
         help: the advice of the error that the user sees.
     """
 
-    def __init__(self, message: str, help: str = "clamp the start of the slice, or shorten the slice to the axis") -> None:  # noqa: A002  # as in TileError
+    def __init__(self, message: str,
+                 help: str = "clamp the start of the slice, or shorten the slice to the axis",  # noqa: A002  (as TileError's)
+                 ) -> None:
         super().__init__(message)
         self.help = help
 

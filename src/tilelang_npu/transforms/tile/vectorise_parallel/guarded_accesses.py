@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.analysis.buffers import space_of
-from tilelang_npu.analysis.guards import is_surely_nonnegative
+from tilelang_npu.analysis.guards import conditions_around, is_surely_nonnegative
 from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
@@ -51,18 +51,9 @@ def _limits(op: memref.LoadOp | memref.StoreOp, ranges: Ranges) -> Iterator[tupl
     owner = op.memref.owner
     sizes = owner.mixed_sizes() if isinstance(owner, tile.TensorOp | tile.StridedTensorOp) else tile.shape_of(op.memref)
     for axis, (index, size) in enumerate(zip(op.indices, sizes, strict=True)):
-        if size == -1 or not is_surely_nonnegative(
-                affine(size, ranges.constant) - affine(index, ranges.constant) - Linear(1), _conditions(op), ranges):
+        room = affine(size, ranges.constant) - affine(index, ranges.constant) - Linear(1)
+        if size == -1 or not is_surely_nonnegative(room, conditions_around(op.parent_block()), ranges):
             yield index, size, axis
-
-
-def _conditions(op: Operation) -> Iterator[SSAValue]:
-    """Yields the conditions of the branches of the loop's body that contain an operation."""
-    inner = op
-    while (outer := inner.parent_op()) is not None and not isinstance(outer, tile.ParallelOp):
-        if isinstance(outer, scf.IfOp) and inner.parent_region() is outer.true_region:
-            yield outer.cond
-        inner = outer
 
 
 def _guard(op: memref.LoadOp | memref.StoreOp, limits: list[tuple[SSAValue, SSAValue | int, int]]) -> None:
@@ -91,6 +82,8 @@ def _guard(op: memref.LoadOp | memref.StoreOp, limits: list[tuple[SSAValue, SSAV
     else:
         kind = op.results[0].type
         nothing = _zero(kind)
+        for made in nothing:
+            made.location = op.location
         choice = scf.IfOp(holds, [kind], Region(Block([inside, scf.YieldOp(inside.results[0])])),
                           Region(Block([*nothing, scf.YieldOp(nothing[-1].results[0])])))
     choice.location = op.location
