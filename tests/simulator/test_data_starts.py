@@ -1,5 +1,5 @@
-"""Starts of slices that a kernel reads from a tensor or gets as an argument: outside of the tensor they are an error, and what
-a loop or the block's index adds to them may go past the end."""
+"""Starts of slices that a kernel reads from a tensor: outside of the tensor they are an error, and what a loop, the block's
+index or an argument adds to them may go past the end."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Block
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.data_starts import data_start
 
 ROWS, WIDTH, WANTED = 16, 64, 4
 
@@ -112,12 +116,32 @@ def _is_refused(call: Callable[[], object], tensor: str, start: int, block: int)
 @pytest.mark.parametrize("start", [ROWS - 1, ROWS, 99])
 def test_an_index_is_inside(start: int, x: np.ndarray) -> None:
     calls = [(lambda: dropped_axis(0)(x, _places(start)), "X", 2), (lambda: dropped_axis(1)(x, _places(start - 1)), "X", 2),
-             (lambda: scatter()(x[:WANTED], _places(start), x.copy()), "Y", 2), (lambda: argument()(x, start), "X", 0)]
+             (lambda: scatter()(x[:WANTED], _places(start), x.copy()), "Y", 2)]
     for call, tensor, block in calls:
         if start < ROWS:
             call()
         else:
             _is_refused(call, tensor, start, block)
+
+
+@pytest.mark.parametrize("start", [0, ROWS - 1, ROWS, 99])
+def test_a_start_from_an_argument_is_clipped(start: int, x: np.ndarray) -> None:
+    expected = x[start:start + 1] if start < ROWS else np.zeros((1, WIDTH), np.float32)
+    for run in (argument(), argument().interpret):
+        np.testing.assert_array_equal(run(x, start), expected)
+
+
+def test_each_value_of_an_index_is_visited_once() -> None:
+    """The operands of 40 remainders are each other's remainders; visited anew for each use, they would be 2 to the 40."""
+    index = IndexType()
+    number = arith.ConstantOp(IntegerAttr(0, index)).result
+    place = memref.LoadOp.get(Block(arg_types=[MemRefType(index, [8])]).args[0], [number]).res
+    for _ in range(40):
+        place = arith.RemSIOp(place, place).result
+    part = data_start(place)
+    assert part is not None
+    assert part.terms == ((place, 1),)
+    assert part.whole
 
 
 def test_the_author_clamps_an_index(x: np.ndarray) -> None:

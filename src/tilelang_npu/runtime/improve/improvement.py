@@ -205,10 +205,11 @@ class Improver:
             raise TileError(f"{self._kernel.name} cannot be timed, so versions cannot be compared: {first}",
                             code="T421", help="name another kernel, or give the factory smaller sizes")
         if first.us is None:
+            names = " ".join(f"{name}=..." for name in self._kernel.numbers_of_calls)
+            also = f", or give them values: improve FILE --size {names}" if names else ""
             raise TileError(f"the time of {self._kernel.name} depends on the sizes or the elements of a call's arguments, and"
                             " none are known", code="T421",
-                            help="call the kernel in the script, pass arguments (kernel.improve(...)), or give them as improve "
-                                 f"FILE --size {' '.join(f'{name}=...' for name in self._kernel.numbers_of_calls) or 'M=...'}")
+                            help=f"call the kernel in the script, or pass arguments: kernel.improve(...){also}")
         started = time.monotonic()
         self._check = ResultComparison(self._kernel, self._given)
         # The comparison of a version also compiles it, which takes longer than the draft that was timed.

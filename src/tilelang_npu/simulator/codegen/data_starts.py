@@ -1,8 +1,8 @@
-"""Finds the part of a slice's start that the kernel has read: from memory, or from an integer argument.
+"""Finds the part of a slice's start that the kernel has read from memory.
 
-A slice of a global tensor may extend past the tensor's end: the lowering clips it. A loop variable or block index may take it
-past the end entirely, as in the last round of a loop over tiles. A number that was read and that points outside the tensor is a
-mistake in the data. In ``offsets[g] + tile * 64`` the checked part is therefore ``offsets[g]``.
+A slice of a global tensor may extend past the tensor's end: the lowering clips it. A loop variable, block index or argument may
+take it past the end entirely, as in the last round of a loop over tiles. A number that was read and that points outside the
+tensor is a mistake in the data. In ``offsets[g] + tile * 64`` the checked part is therefore ``offsets[g]``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerType
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects.ir.affine_sums import affine
@@ -21,7 +20,7 @@ from tilelang_npu.simulator.codegen.handlers import has_effect
 _STORAGE = (memref.AllocaOp, memref.AllocOp)
 READ = "read"
 COUNTED = "counted"
-"""What a number depends on: ``READ`` a number from memory or an argument, ``COUNTED`` a loop, the block or the core."""
+"""What a number depends on: ``READ`` a number from memory, ``COUNTED`` a loop, the block, the core or an argument."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class DataStart:
     Attributes:
         terms: values with their factors, which are added up.
         constant: the constant that is added.
-        whole: whether this is the whole start: no loop variable or block index is added.
+        whole: whether this is the whole start: no loop variable, block index or argument is added.
     """
 
     terms: tuple[tuple[SSAValue, int], ...]
@@ -94,7 +93,7 @@ class _Sources:
     def _compute(self, value: SSAValue) -> set[str]:
         op = value.owner
         if isinstance(value, BlockArgument) or not isinstance(op, Operation):
-            return {READ} if _is_integer_argument(value) else {COUNTED}
+            return {COUNTED}
         if isinstance(op, memref.LoadOp):
             if not isinstance(op.memref.owner, _STORAGE):
                 return {READ}
@@ -110,10 +109,3 @@ class _Sources:
 
     def _union(self, values: Iterable[SSAValue]) -> set[str]:
         return {source for value in values for source in self.of(value)}
-
-
-def _is_integer_argument(value: SSAValue) -> bool:
-    """Whether a value is an integer that the caller passes, and not one of the grid's sizes."""
-    if not isinstance(value, BlockArgument) or not isinstance(value.owner.parent_op(), FuncOp):
-        return False
-    return isinstance(value.type, IntegerType) and not (value.name_hint or "").startswith("grid_")

@@ -94,14 +94,15 @@ def _read_starts(em: PythonEmitter, view: StridedView, op: memref.SubviewOp, kep
     """Yields the starts of a slice of a global tensor that the kernel has read and that may lie outside of their axis.
 
     A tile of several elements may start at the end of its axis, as the tile of an empty last segment does; an index may not.
-    Only tiles of calls (``T.copy``) are checked: an element ``X[i, j]`` in a ``T.Parallel`` reads as 0 outside of the tensor.
+    Only tiles of ``T.copy`` are checked: an element ``X[i, j]`` in a ``T.Parallel`` and a page of ``T.copy_pa`` read as 0 past
+    the end of the tensor.
     Code that computes no values has made-up numbers in place of those that are read, and does not check.
     """
     user = em.current_op()
     location = location_of(user)
     if not em.computes or view.base.memory != "gm" or location is None:
         return
-    if location.names(user.name) in (user.name, "this statement"):
+    if location.names(user.name) != "T.copy":
         return
     sizes = mixed_values(op.static_sizes, op.sizes)
     for axis, (offset, extent) in enumerate(zip(mixed_values(op.static_offsets, op.offsets), view.sizes, strict=True)):

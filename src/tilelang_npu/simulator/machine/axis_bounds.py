@@ -41,10 +41,10 @@ def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> in
 
 
 def check_read_start(start: int, reach: int, extent: int, axis: str, name: str) -> int:
-    """Checks that a start which the kernel has read from memory or from an argument lies inside its axis; returns 0.
+    """Checks that a start which the kernel has read from memory lies inside its axis; returns 0.
 
     Args:
-        start: the start, without loop variables and block indices that are added to it.
+        start: the start, without loop variables, block indices and arguments that are added to it.
         reach: the index after the last element that must exist: ``start + 1``, or ``start`` if a tile may begin at the end.
         extent: the number of elements of the axis.
         axis: the axis as messages name it.
