@@ -115,6 +115,27 @@ def test_an_access_that_is_noted_late_has_the_time_at_which_it_was_made(heap: np
         assert found == code
 
 
+def test_a_late_access_that_races_with_a_write_that_was_replaced_is_found_at_the_barrier(heap: np.ndarray) -> None:
+    """Rank 1 writes, waits until rank 0 has read, and writes again; only the first write is not ordered with the read."""
+    for waits_first in (False, True):
+        races = CardRaces(heap)
+        races.launched(0)
+        if waits_first:
+            races.release(1, "written", CORE)
+        else:
+            races.note(1, heap[0, :8], writes=True, location=THERE)
+        races.release(0, "read", CORE)
+        races.acquire(1, "read", CORE)
+        races.note(1, heap[0, :8], writes=True)
+        races.note(0, heap[0, :8], writes=False, location=HERE, when=races.clock_after(0, CORE, 0))
+        found = ""
+        try:
+            races.clear()
+        except TileError as error:
+            found = error.code
+        assert found == ("" if waits_first else "S231")
+
+
 def test_views_with_gaps_access_only_their_elements(heap: np.ndarray) -> None:
     races = CardRaces(heap)
     columns: Any = heap[0].view(np.float32).reshape(4, 4)

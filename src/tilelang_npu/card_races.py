@@ -6,9 +6,14 @@ unknown time: it happens before a signal only if the card called ``T.shmem_quiet
 with the put has returned.
 
 The order is computed with vector clocks. A clock maps actors to times; the actors are each card, and, for the puts that are in
-flight, each core of each card. Of each byte of the symmetric heap, marks state the last write and the last read of each card,
-so the result hardly depends on which thread runs first. A card is one actor: its cores are taken to be in the order in which
-the simulator ran them.
+flight, each core of each card. Of each byte of the symmetric heap, marks state the last write, and the last read, put and
+addition of each card. A card is one actor: its cores are taken to be in the order in which the simulator ran them.
+
+Each access is compared with the marks as soon as it is known, so that a race is reported before its consequences. What a
+kernel accesses in its own card's part is known only after the kernel has returned, when later accesses of other cards may have
+replaced the marks. Therefore the accesses are compared once more at each barrier of all cards and at the end, in an order in
+which each access comes after all that happen before it: there the last write of a byte is enough to find a race (Flanagan and
+Freund, "FastTrack", 2009), whichever thread ran first.
 """
 
 from __future__ import annotations
@@ -55,6 +60,18 @@ class _Access:
     adds: bool
     location: Location | None
 
+    @property
+    def kind(self) -> Hashable:
+        """What the bytes are marked with: accesses of one kind replace each other."""
+        if self.adds or self.actor != self.rank:
+            return ("adds" if self.adds else "puts"), self.rank
+        return "writes" if self.writes else ("reads", self.rank)
+
+    @property
+    def depth(self) -> int:
+        """A number that is larger than that of each access that happens before this one."""
+        return self.issued + 1 + sum(time + 1 for actor, time in self.clock.items() if actor != self.rank)
+
     def is_ordered_with(self, other: _Access) -> bool:
         """Whether one of the accesses happens before the other, or their order does not matter."""
         return (self.rank == other.rank or (self.adds and other.adds) or self.clock.get(other.actor, -1) >= other.time
@@ -71,9 +88,8 @@ class CardRaces:
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._start, self._part = int(data.ctypes.data), data.shape[1]
         self._size = data.size
-        self._marks: dict[object, NDArray[np.int32]] = {}
-        self._touched: list[NDArray[np.int32]] = []
-        self._accesses: list[_Access | None] = [None]
+        self._marks: dict[Hashable, NDArray[np.int32]] = {}
+        self._noted: list[tuple[_Access, NDArray[Any]]] = []
         self._times = [0] * len(data)
         self._known: list[dict[Hashable, int]] = [{} for _ in data]
         self._puts: dict[tuple[int, Core], int] = {}
@@ -136,13 +152,22 @@ class CardRaces:
         return {**self._known[rank]}
 
     def clear(self) -> None:
-        """Forgets all accesses; called by one card between two barriers of all cards."""
+        """Compares all accesses in their order, and forgets them.
+
+        One card calls it between two barriers of all cards; it is also called after the last card has ended.
+
+        Raises:
+            TileError: S231 and S232, as :meth:`note`.
+        """
         with self._lock:
-            for view in self._touched:
-                view[...] = 0
-            self._touched.clear()
+            self._unmark()
+            noted, self._noted = self._noted, []
+            for access, array in sorted(noted, key=lambda one: (one[0].depth, one[0].rank)):
+                self._compare(access, array)
+                self._noted.append((access, array))
+            self._unmark()
+            self._noted.clear()
             self._released.clear()
-            del self._accesses[1:]
 
     def _log(self, rank: int, core: Core) -> None:
         if core is not None:
@@ -176,18 +201,23 @@ class CardRaces:
             if core is not None:
                 actor, stamp = (rank, core), self._puts.setdefault((rank, core), 0)
             access = _Access(rank, actor, stamp, time, clock, writes, adds, location)
-            written = self._view("written", array)
-            self._look(access, array, written)
-            if writes:
-                for reader in [key for key in self._marks if key not in ("written", rank)]:
-                    self._look(access, array, self._view(reader, array))
-            own = written if writes else self._view(rank, array)
-            own[...] = len(self._accesses)
-            self._accesses.append(access)
-            self._touched.append(own)
+            self._compare(access, array)
+            self._noted.append((access, array))
 
-    def _view(self, kind: object, array: NDArray[Any]) -> NDArray[np.int32]:
-        """Returns the marks of the bytes of an array: those of writes, or those of the reads of a card."""
+    def _compare(self, access: _Access, array: NDArray[Any]) -> None:
+        """Compares an access with the marks of its bytes, and marks them with it: it is the next of the noted accesses."""
+        for kind in list(self._marks):
+            if access.writes or not isinstance(kind, tuple) or kind[0] != "reads":
+                self._look(access, array, self._view(kind, array))
+        self._view(access.kind, array)[...] = len(self._noted) + 1
+
+    def _unmark(self) -> None:
+        """Removes the marks of all noted accesses."""
+        for access, array in self._noted:
+            self._view(access.kind, array)[...] = 0
+
+    def _view(self, kind: Hashable, array: NDArray[Any]) -> NDArray[np.int32]:
+        """Returns the marks of the bytes of an array for one kind of accesses."""
         marks = self._marks.get(kind)
         if marks is None:
             marks = self._marks[kind] = np.zeros(self._size, np.int32)  # takes memory only where it is written
@@ -198,8 +228,8 @@ class CardRaces:
     def _look(self, access: _Access, array: NDArray[Any], marks: NDArray[np.int32]) -> None:
         """Raises an error if the bytes are marked with an access of another card that is not ordered with this one."""
         for number in np.flatnonzero(np.bincount(marks.reshape(-1))):  # np.unique would import numpy.ma, in any thread
-            other = self._accesses[number]
-            if other is None or access.is_ordered_with(other):
+            other = self._noted[number - 1][0] if number else access
+            if access.is_ordered_with(other):
                 continue
             count = int((marks == number).sum())
             holder = (int(array.__array_interface__["data"][0]) - self._start) // self._part

@@ -250,6 +250,11 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
         thread.start()
     for thread in threads:
         thread.join()
+    if races is not None:
+        try:
+            races.clear()
+        except TileError as race:
+            errors.append(race)
     failed = [error for error in errors if error is not None]
     # A card that fails leaves the others waiting: for its signals, or at a barrier.
     for error in sorted(failed, key=lambda error: _CONSEQUENCES.get(error.code, 0) if isinstance(error, TileError) else 0):

@@ -40,7 +40,7 @@ class DataStart:
 
 def data_start(offset: SSAValue) -> DataStart | None:
     """Returns the part of a start that the kernel has read; None if there is no such part."""
-    sources = _Sources()
+    sources = _StartSources()
     start = affine(offset)
     read = tuple((term, factor) for term, factor in start.terms.items() if sources.of(term) == {READ})
     if not read:
@@ -76,7 +76,7 @@ def _subtracted(condition: SSAValue) -> Iterator[SSAValue]:
         yield from _subtracted(op.rhs)
 
 
-class _Sources:
+class _StartSources:
     """What numbers depend on. Each value is visited once."""
 
     def __init__(self) -> None:
