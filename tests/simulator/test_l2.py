@@ -11,9 +11,19 @@ import pytest
 
 from tilelang_npu.simulator.machine.op_records import Access
 from tilelang_npu.simulator.result.gm_transfers import by_wave, most_added
+from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import Cost, GmBytes
 from tilelang_npu.simulator.time.gm_traffic import MovedBytes
-from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, places_at_once, side_by_side, touched
+from tilelang_npu.simulator.time.l2 import (
+    Kinds,
+    Used,
+    missed_by_walk,
+    missed_once,
+    most_of_each,
+    places_at_once,
+    side_by_side,
+    touched,
+)
 
 
 class Touch(NamedTuple):
@@ -149,8 +159,9 @@ def test_equal_streams_of_different_cores_are_of_their_own_ops() -> None:
     kinds: Kinds = {}
     ((loads, adds),) = by_wave(recorded, expansions, 24, kinds)
     assert kinds == {(3, 64): 0, (5, 32): 1}
-    assert [column.tolist() for column in loads] == [[0], [0], [640]]
-    assert [column.tolist() for column in adds] == [[1], [1], [96]]
+    assert [column.tolist() for column in loads[:3]] == [[0], [0], [640]]
+    assert [column.tolist() for column in adds[:3]] == [[1], [1], [96]]
+    assert (loads.length, adds.length) == (1, 1)
     assert most_added(recorded, 32) == {5: 1}
 
 
@@ -163,4 +174,21 @@ def test_places_that_cores_read_at_the_same_time() -> None:
              for core, places in enumerate(reads)]
     assert places_at_once(cores, kinds) == pytest.approx({0: (1 + 2 + 4) / 3})
     assert places_at_once(cores[:1], kinds) == {}
-    assert places_at_once([cores[0], Used(*(column[:2] for column in cores[1]))], kinds) == {}  # of unequal length
+    assert places_at_once([cores[0], Used(*(column[:2] for column in cores[1][:3]))], kinds) == {}  # of unequal length
+
+
+def test_a_long_wave_is_simulated_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cores with 3000 and 1000 transfers: the first 400 of all interleaved are 300 and 100, whether the arrays have more or not.
+    """
+    monkeypatch.setattr(l2, "WALKED", 400)
+    kinds: Kinds = {(0, 512): 0, (1, 512): 1}
+
+    def core(kind: int, total: int, length: int) -> Used:
+        numbers = np.arange(length, dtype=np.int64)
+        return Used(np.full(length, kind), np.zeros(length, np.int64), numbers * 512 % 8192, total)
+
+    whole, part = ([core(0, 3000, lengths[0]), core(1, 1000, lengths[1])]
+                   for lengths in ((3000, 1000), most_of_each((3000, 1000), 400)))
+    found = missed_by_walk([whole], kinds, 1 << 30, 1 << 30)
+    assert missed_by_walk([part], kinds, 1 << 30, 1 << 30) == found
+    assert found == {(0, False): pytest.approx(16 / 300), (1, False): pytest.approx(16 / 100)}

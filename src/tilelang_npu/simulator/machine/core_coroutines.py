@@ -16,7 +16,7 @@ all    every core                         every core (sync_block ALL)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -113,6 +113,13 @@ class Rendezvous:
         if all(waiting.values()):
             return receivers, [tokens.pop(0) for tokens in waiting.values()]
         return (), []
+
+    def waiting(self) -> Iterator[tuple[tuple[object, ...], list[object]]]:
+        """Yields the tokens of the sets that wait for other cores, by a key of the flag and the core that set it."""
+        for key, members in self._arrived.items():
+            for core, tokens in members.items():
+                if tokens:
+                    yield (*key, core), tokens
 
     def pending(self, key: tuple[object, ...], flag: int) -> Mapping[CoreId, Sequence[object]]:
         """Returns the sets of a flag that are not complete, because other cores of the group have not set the flag as often.

@@ -297,8 +297,8 @@ Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer 
 
 
 Event = int | tuple[int, ...]
-Stream = tuple[Event, ...]
-"""The events of one core in one block."""
+Stream = Sequence[Event]
+"""The events of one core in one block: a tuple, or a ``RepeatedStream`` (``repeated_events``). Both are hashable."""
 
 
 @dataclass(frozen=True)

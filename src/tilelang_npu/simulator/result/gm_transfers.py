@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, accesses_to_gm
+from tilelang_npu.simulator.machine.op_records import Event, OpRecord, accesses_to_gm, number_of
+from tilelang_npu.simulator.machine.repeated_events import counted, first_offsets
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
-from tilelang_npu.simulator.time.l2 import Kinds, Numbers, Used
+from tilelang_npu.simulator.time.l2 import WALKED, Kinds, Numbers, Used, most_of_each
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 
 
@@ -23,7 +24,8 @@ class _Transfers(NamedTuple):
     written: Numbers
 
 
-def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
+def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: int, kinds: Kinds,
+            most: int = WALKED) -> Iterator[list[Used]]:
     """Yields, for each wave (one block on each core), the GM transfers of each core; adds new kinds of transfers to ``kinds``.
 
     Args:
@@ -31,17 +33,25 @@ def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: in
         expansions: the steps of the ops of each function.
         cores: the number of blocks of a wave.
         kinds: the kinds of transfers (pairs of a kernel argument and a transfer size), which this function extends.
+        most: the number of transfers of a wave that are needed; the arrays of the result have no others.
     """
-    known: dict[tuple[int, int], _Transfers] = {}  # a Cube core and a Vector core may have equal streams
+    known: dict[tuple[int, int, int], _Transfers] = {}  # a Cube core and a Vector core may have equal streams
+    counts: dict[tuple[int, int], int] = {}
     for start in range(0, len(recorded.blocks), cores):
+        lanes = [(index, stream, offsets) for run in recorded.blocks[start:start + cores]
+                 for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True)]
+        for index, stream, _ in lanes:
+            if (index, id(stream)) not in counts:
+                counts[index, id(stream)] = _count(stream, recorded.program.functions[index].records, expansions[index])
+        totals = [counts[index, id(stream)] for index, stream, _ in lanes]
         wave = []
-        for run in recorded.blocks[start:start + cores]:
-            for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
-                key = index, id(stream)
-                if key not in known:
-                    known[key] = _of(stream, recorded.program.functions[index].records, expansions[index], kinds)
-                place, kind, written = known[key]
-                wave.append(Used(kind, written, np.asarray(offsets, np.int64)[place]))
+        for (index, stream, offsets), total, length in zip(lanes, totals, most_of_each(totals, most), strict=True):
+            key = index, id(stream), length
+            if key not in known:
+                known[key] = _of(stream, recorded.program.functions[index].records, expansions[index], kinds, length)
+            place, kind, written = known[key]
+            found = first_offsets(offsets, int(place[-1]) + 1 if len(place) else 0)
+            wave.append(Used(kind, written, found[place], total))
         yield wave
 
 
@@ -71,12 +81,25 @@ def most_added(recorded: RecordedLaunch, line: int) -> dict[int, int]:
     return {buffer: max(lines.values()) for buffer, lines in counted.items()}
 
 
-def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds) -> _Transfers:
-    """Returns the GM transfers of one core in one block; adds new kinds of transfers to ``kinds``."""
+def _count(stream: Sequence[Event], records: Sequence[OpRecord], expansion: Expansion) -> int:
+    """Returns the number of GM transfers of one core in one block."""
+    return sum(times * sum((access.buffer, access.writes) in _moved(expansion, event)
+                           for access in records[number_of(event)].accesses if access.offset is None)
+               for event, times in counted(stream).items())
+
+
+def _moved(expansion: Expansion, event: Event) -> dict[tuple[int, bool], int]:
+    """Returns the bytes that an executed op moves, by kernel argument and whether they are written."""
+    return {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}
+
+
+def _of(stream: Sequence[Event], records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds, most: int) -> _Transfers:
+    """Returns the first ``most`` GM transfers of one core in one block; adds new kinds of transfers to ``kinds``."""
     found: list[tuple[int, int, bool]] = []
     for position, _, event, access in accesses_to_gm(records, stream):
-        parts = {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}
-        nbytes = parts.get((access.buffer, access.writes))
+        if len(found) >= most:
+            break
+        nbytes = _moved(expansion, event).get((access.buffer, access.writes))
         if nbytes is not None:
             found.append((position, kinds.setdefault((access.buffer, nbytes), len(kinds)), access.writes))
     return _Transfers(*np.array(found, np.int64).reshape(-1, 3).T)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilelang_npu.simulator.machine.op_records import (
     Access,
+    Event,
     Fold,
     Lanes,
     Mmad,
@@ -14,10 +15,10 @@ from tilelang_npu.simulator.machine.op_records import (
     OpRecord,
     ScalarAccess,
     Sorting,
-    Stream,
     number_of,
     value,
 )
+from tilelang_npu.simulator.machine.repeated_events import counted, kept_events
 from tilelang_npu.target import GM
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def kind_of(recorded: RecordedLaunch) -> str:
 
 def _vector_kind(recorded: RecordedLaunch) -> str:
     """Returns the class of a launch without matrix products."""
-    executed = {id(record): record for index, stream, _ in recorded.distinct_streams
-                for record in (recorded.program.functions[index].records[number_of(event)] for event in set(stream))}.values()
+    executed = {id(record): record for index, stream, _ in recorded.distinct_streams for event in set(kept_events(stream))
+                for record in (recorded.program.functions[index].records[number_of(event)],)}.values()
     works = {type(record.work) for record in executed}
     if Sorting in works:
         return SORT
@@ -83,7 +84,7 @@ def _multiplications(recorded: RecordedLaunch) -> int:
     total = 0
     for index, stream, count in recorded.distinct_streams:
         records = recorded.program.functions[index].records
-        for event, of_block in Counter(stream).items():
+        for event, of_block in counted(stream).items():
             work = records[number_of(event)].work
             if isinstance(work, Mmad | Multiply):
                 total += count * of_block * value(work.m, event) * value(work.k, event) * value(work.n, event)
@@ -94,7 +95,7 @@ def _place(access: Access) -> Place:
     return (GM, access.buffer) if access.memory == GM else (access.memory, -1)
 
 
-def _first(stream: Stream, records: tuple[OpRecord, ...], taken: set[Place], given: set[Place]) -> str:
+def _first(stream: Sequence[Event], records: tuple[OpRecord, ...], taken: set[Place], given: set[Place]) -> str:
     """Returns ``taken`` if a Vector core first reads data of the Cube core, ``given`` if it first writes data for the Cube
     core, and an empty string if it does neither.
 
@@ -104,7 +105,7 @@ def _first(stream: Stream, records: tuple[OpRecord, ...], taken: set[Place], giv
         taken: the memories through which the Vector core receives data.
         given: the memories through which it sends data.
     """
-    for event in stream:
+    for event in kept_events(stream):
         for access in records[number_of(event)].accesses:
             if access.reads and _place(access) in taken:
                 return "taken"

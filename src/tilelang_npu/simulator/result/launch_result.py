@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu import display
-from tilelang_npu.errors import door
+from tilelang_npu.errors import TileError, door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.machine.repeated_events import RepeatedStream, counted, unrolled
 from tilelang_npu.simulator.result import JsonObject, gm_transfers, report
 from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
 from tilelang_npu.simulator.result.kernel_class import COPY, kind_of
@@ -28,6 +29,7 @@ from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
 from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, Sharing, bytes_of, pace_of, seconds_of_links, served
+from tilelang_npu.simulator.time.periodic_order import PeriodicOrder
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
@@ -354,17 +356,36 @@ class Launch:
         found = kept.get(key)
         if found is None:
             cores, streams, expansions, _ = self._together(runs)
-            found = StepOrder(cores, streams, expansions, self.chip.sync.flag_limit)
+            found = StepOrder(cores, list(map(unrolled, streams)), expansions, self.chip.sync.flag_limit)
             if len(found.steps) + sum(len(order.steps) for order in tuple(kept.values())) <= KEPT_STEPS:
                 kept[key] = found
         return found
+
+    def _periodic_order(self, runs: Sequence[BlockRun]) -> StepOrder:
+        """Returns the step order of blocks for times and for the first executions of steps; periods are in it once."""
+        if not any(isinstance(stream, RepeatedStream) for run in runs for stream in run.streams):
+            return self._order(runs)
+        key = tuple(key_of(run) for run in runs)
+        kept = self._periodic_orders
+        if key not in kept:
+            cores, streams, expansions, _ = self._together(runs)
+            try:
+                kept[key] = PeriodicOrder(cores, streams, expansions, self.chip.sync.flag_limit)
+            except TileError:
+                kept[key] = self._order(runs)  # raises the error with the numbers of all iterations
+        return kept[key]
+
+    @_in_common
+    def _periodic_orders(self) -> dict[tuple[Key, ...], StepOrder]:
+        """The step orders with periods that have been computed, by the event streams of the blocks."""
+        return {}
 
     @_in_common
     def _orders_exist(self) -> bool:
         """True. Reading this property raises the error of a deadlock between pipes, such as a wait for an event that is never
         set."""
         for runs in [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]:
-            self._order(runs)
+            self._periodic_order(runs)
         return True
 
     @_in_common
@@ -377,7 +398,7 @@ class Launch:
 
     def _timed(self, runs: list[BlockRun], width: int, count: int, *, lockstep: bool) -> Group:
         cores = self._together(runs).cores
-        order = self._order(runs)
+        order = self._periodic_order(runs)
         per_group = len({core.block for core in cores})
         found, last = Sharing(float(width), float(width), float(width)), 0.0
         for _ in range(ROUNDS):
@@ -419,7 +440,7 @@ class Launch:
         """
         found: dict[tuple[int, bool], int] = defaultdict(int)
         for index, stream, times in self.recorded.distinct_streams:
-            for event, count in Counter(stream).items():
+            for event, count in counted(stream).items():
                 for step in self.expansions[index].of(event):
                     if step.cost.link is not None:
                         found[step.cost.link[:2]] += step.cost.link.nbytes * count * times
@@ -477,7 +498,7 @@ class Launch:
         together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
         for runs in together if found else ():
             open_ = set(found)
-            for ordered in self._order(runs).steps:
+            for ordered in self._periodic_order(runs).steps:
                 for buffer, writes, *_ in ordered.step.cost.gm:
                     if buffer in open_:
                         open_.discard(buffer)

@@ -24,6 +24,7 @@ from tilelang_npu.simulator.run.reordered_execution import StepParts, SteppedCor
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
+from tilelang_npu.target.chip_data import CoreKind
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.observed_emitter import Observer
@@ -43,6 +44,7 @@ class LaunchResources:
             computes values.
         view: the function that creates arrays in the generated code, such as ``numpy.ndarray``.
         observer: the object that code of ``ObservedEmitter`` calls before and after each op; None for other code.
+        guard: creates the limits of the loops of a core, from the kind of core and ``most_ops``.
     """
 
     functions: Sequence[CompiledFunction]
@@ -52,6 +54,7 @@ class LaunchResources:
     placeholders: Sequence[PlaceholderData] = ()
     view: Callable[..., object] = np.ndarray
     observer: Observer | None = None
+    guard: Callable[[CoreKind, int | None], LoopGuard] = LoopGuard
 
 
 def cores_of_block(program: Program, bound: BoundArguments, blocks: int, resources: LaunchResources) -> list[BoundCore]:
@@ -111,8 +114,8 @@ class BoundCore:
             own = resources.view is not np.ndarray or resources.observer is not None
             bind = self.function.bind_with(resources.view, resources.observer) if own else self.function.bind
             self.run: Run = bind(
-                bound.arrays, bound.scalars, bound.dims, blocks, sub, resources.scratch, LoopGuard(self.function.core,
-                                                                                                   resources.most_ops),
+                bound.arrays, bound.scalars, bound.dims, blocks, sub, resources.scratch,
+                resources.guard(self.function.core, resources.most_ops),
                 resources.placeholders[index] if resources.placeholders else None, layout,
                 *(shared_arrays(program.chip, core, memories) if shared is None else shared))
         except Exception as error:

@@ -36,6 +36,7 @@ from tilelang_npu.simulator.run.reordered_execution import (
     policy,
     run_reordered,
 )
+from tilelang_npu.simulator.run.repeated_trace import trace_repeated
 from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.symmetric_heap import rehearsal
@@ -509,6 +510,9 @@ class Program:
         """
         self._check_blocks(blocks)
         bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
+        if (most is None and most_ops is None and ways is None and self.data_free and not self.global_sync
+                and blocks <= self.cores and (repeated := trace_repeated(self, bound, blocks)) is not None):
+            return RecordedLaunch(self, bound, tuple(repeated), self.workspace, blocks, traced=True)
         placeholders = [PlaceholderData(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
         if most is None and self.data_free and (runs := trace_batched(self, bound, blocks, most_ops, placeholders)) is not None:
             return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks, traced=True)

@@ -8,13 +8,14 @@ change little.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.op_records import Event
+from tilelang_npu.simulator.machine.repeated_events import counted
 from tilelang_npu.simulator.time.cost import LINK
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.timing import Pace, Share
@@ -60,7 +61,7 @@ def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, MovedBy
         expansion: the steps of the ops.
     """
     total: dict[Key, MovedBytes] = defaultdict(MovedBytes)
-    for event, count in Counter(stream).items():
+    for event, count in counted(stream).items():
         for step in expansion.of(event):
             for part in step.cost.gm:
                 total[part.buffer, part.written].add(part.nbytes, part.far, part.near, part.requests, count)

@@ -36,11 +36,18 @@ class Used(NamedTuple):
         kind: the number of the transfer's kind (``Kinds``).
         written: 1 if the transfer writes to GM, 0 if it reads.
         offset: the byte offset of the transfer in its tensor.
+        total: the number of transfers of the core if the arrays have only the first ones; otherwise -1.
     """
 
     kind: Numbers
     written: Numbers
     offset: Numbers
+    total: int = -1
+
+    @property
+    def length(self) -> int:
+        """The number of transfers of the core, of which the arrays may have only the first ones."""
+        return len(self.kind) if self.total < 0 else self.total
 
 
 def touched(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int]) -> float:
@@ -171,19 +178,32 @@ class _Held:
             self.clean(oldest, kinds)
 
 
-def side_by_side(counts: Sequence[int]) -> NDArray[np.intp]:
+def most_of_each(counts: Sequence[int], most: int) -> list[int]:
+    """Returns how many of the transfers of each core are needed for the first ``most`` transfers of ``side_by_side``.
+
+    Args:
+        counts: the number of transfers of each core.
+        most: the number of transfers of all cores together.
+    """
+    total = sum(counts)
+    return list(counts) if total <= most else [min(count, 1 + count * most // total) for count in counts]
+
+
+def side_by_side(counts: Sequence[int], lengths: Sequence[int] | None = None) -> NDArray[np.intp]:
     """Returns an order in which the transfers of several cores interleave, if all cores start and end at the same time and each
     core's transfers are spread evenly.
 
     Args:
         counts: the number of transfers of each core.
+        lengths: how many of them, from the first one on, are in the result; None for all.
 
     Returns:
         the position, in the concatenated transfers of all cores, of the transfer that comes first, second, and so on.
     """
-    core = np.repeat(np.arange(len(counts)), counts)
-    place = np.concatenate([np.arange(count) for count in counts])
-    return np.lexsort((place, core, place / np.repeat(counts, counts)))
+    lengths = counts if lengths is None else lengths
+    core = np.repeat(np.arange(len(counts)), lengths)
+    place = np.concatenate([np.arange(length) for length in lengths])
+    return np.lexsort((place, core, place / np.repeat(counts, lengths)))
 
 
 def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float, dirty: float) -> dict[Key, float]:
@@ -204,16 +224,19 @@ def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: floa
     for cores in waves:
         if left <= 0:
             break
-        counts = tuple(len(used.kind) for used in cores)
+        counts = tuple(used.length for used in cores)
         if not sum(counts):
             continue
+        lengths = most_of_each(counts, WALKED)
         if counts not in orders:
-            orders[counts] = side_by_side(counts)
-        kind, written, offset = (np.concatenate(column)[orders[counts]] for column in zip(*cores, strict=True))
+            orders[counts] = side_by_side(counts, lengths)[:WALKED]
+        columns = list(zip(*cores, strict=True))[:3]
+        kind, written, offset = (np.concatenate([part[:length] for part, length in zip(column, lengths, strict=True)])
+                                 [orders[counts]] for column in columns)
         rows += list(kinds)[len(rows):]
         held.touch((offset * MOST_KINDS + kind).tolist(), written.tolist(), rows)
         counted.update(dict(enumerate(np.bincount(kind * 2 + written).tolist())))
-        left -= sum(counts)
+        left -= len(kind)
     moved: dict[Key, float] = defaultdict(float)
     for number, times in counted.items():
         if times:

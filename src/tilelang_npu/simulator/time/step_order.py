@@ -120,6 +120,7 @@ class CoreState:
         outstanding: for each event, the positions in ``stream`` of the sets whose waits are not issued yet.
         unit_flags: the blocks of L0C that products have passed on, and the releases of blocks.
         held: the number of steps in all queues.
+        stop: the position in ``stream`` before which the core issues steps; the end of the stream.
     """
 
     place: int
@@ -134,6 +135,10 @@ class CoreState:
     outstanding: dict[EventKey, list[int]] = field(default_factory=dict)
     unit_flags: UnitFlags = field(default_factory=UnitFlags)
     held: int = 0
+    stop: int = -1
+
+    def __post_init__(self) -> None:
+        self.stop = len(self.stream)
 
     def record(self, number: int) -> OpRecord:
         """Returns the record of the op at a position in the core's stream."""
@@ -214,10 +219,11 @@ class StepOrder:
         cores, ordered, numbers, others = order.columns
         before = len(order), core.next_event, core.next_step
         steps, next_event, next_step = core.steps, core.next_event, core.next_step
+        stop = core.stop
         self._drain(core)
         while True:
             if next_step >= len(steps):
-                if next_event >= len(stream):
+                if next_event >= stop:
                     break
                 steps = of(stream[next_event])
                 next_event += 1

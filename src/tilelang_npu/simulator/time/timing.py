@@ -12,12 +12,13 @@ All cores share GM: if other cores use it too, a transfer takes at least its byt
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from tilelang_npu.simulator.time.cost import LINK, Cost
+from tilelang_npu.simulator.time.periodic_order import Period, PeriodicOrder
 from tilelang_npu.simulator.time.pipe_steps import ALL, PIPE, PipeStep
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.target import Chip
@@ -153,10 +154,46 @@ class TimedWalk:
 
     def walk(self) -> None:
         """Computes the times of all steps, in order; must be called once."""
+        if isinstance(self.order, PeriodicOrder) and self.order.periods:
+            self._walk_part(0, len(self.order.steps), self.order.periods)
+        else:
+            self._walk_steps(enumerate(self.order.steps.rows()))
+
+    def _walk_part(self, first: int, end: int, periods: Sequence[Period]) -> None:
+        """Computes the times of a part of the order, with the periods in it."""
+        columns = self.order.steps.columns
+        ends = [first, *(period.end for period in periods)]
+        starts = [*(period.first for period in periods), end]
+        for place, stop, period in zip(ends, starts, [*periods, None], strict=True):
+            rows = zip(*(column[place:stop] for column in columns), strict=True)
+            self._walk_steps(zip(range(place, stop), rows, strict=True))
+            if period is not None:
+                self._walk_period(period)
+
+    def _walk_period(self, period: Period) -> None:
+        """Computes the times of a period, and of its further executions until each takes as long as the one before it. The
+        others then take as long too, since times follow from each other by sums and maxima alone."""
+        self._walk_part(period.first, period.end, period.inner)
+        places = sorted({place for _, place in period.pending})
+        before = PeriodState(self, places)
+        for left in reversed(range(period.more)):
+            fired = [self.fired[place] for _, place in period.pending]
+            for (place, _), time in zip(period.pending, fired, strict=True):
+                self.fired[place] = time
+            self._walk_part(period.first, period.end, period.inner)
+            after = PeriodState(self, places)
+            cycles = after.cycles_since(before)
+            if cycles is not None:
+                after.skip(before, cycles, left)
+                return
+            before = after
+
+    def _walk_steps(self, rows: Iterable[tuple[int, tuple[int, PipeStep, int, tuple[int, ...]]]]) -> None:
+        """Computes the times of some steps, given with their positions in the order."""
         alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
         clocks = self.clocks
         take = self.step_methods()
-        for place, (core, step, _, partners) in enumerate(self.order.steps.rows()):
+        for place, (core, step, _, partners) in rows:
             clock = clocks[core]
             pipes = clock.pipes
             spent = issue_cycles + alu * step.scalars
@@ -274,6 +311,70 @@ class TimedWalk:
         """Times the release of blocks of L0C, by which unit flags pass them on once the earlier work of the pipe is done."""
         self.fired[place] = start if start > pipe.done else pipe.done
         return start
+
+
+class PeriodState:
+    """The times on which a walk depends after an execution of a period, and the sums so far.
+
+    Args:
+        walk: the walk.
+        pending: the positions of the sets that no wait has consumed.
+    """
+
+    def __init__(self, walk: TimedWalk, pending: Sequence[int]) -> None:
+        self.walk, self.pending = walk, pending
+        self.issues = [clock.issue for clock in walk.clocks]
+        self.times = [*self.issues, *(walk.fired[place] for place in pending)]
+        self.sums: list[float] = []
+        self.links = sum(len(clock.links) for clock in walk.clocks)
+        for clock in walk.clocks:
+            self.sums += (clock.reading, clock.writing, clock.linked)
+            for pipe in clock.pipes:
+                self.times += (pipe.free, pipe.done, pipe.end, *pipe.starts)
+                self.sums += (pipe.busy, pipe.worked, pipe.stalled)
+        self.held = dict(walk.held)
+
+    def cycles_since(self, before: PeriodState) -> float | None:
+        """Returns by how many cycles all times are later than those of an earlier state; None if not all by as many.
+
+        Times of pipes that the period does not use stay as they are. They matter no longer once all cores are past them.
+        """
+        cycles = max(now - then for now, then in zip(self.issues, before.issues, strict=True))
+        if cycles <= 0.0 or self.links != before.links:
+            return None
+        passed, tolerance = min(before.issues), 1e-12 * max(self.times) + 1e-9
+        for now, then in zip(self.times, before.times, strict=True):
+            if abs(now - then - cycles) > tolerance and not (now == then and now <= passed):
+                return None
+        return cycles
+
+    def skip(self, before: PeriodState, cycles: float, times: int) -> None:
+        """Advances the walk by further executions of the period.
+
+        Args:
+            before: the state before the last execution.
+            cycles: the duration of an execution.
+            times: the number of executions.
+        """
+        walk, later = self.walk, cycles * times
+        times_now = iter([now if now == then else now + later for now, then in zip(self.times, before.times, strict=True)])
+        sums = iter([(now - then) * times for now, then in zip(self.sums, before.sums, strict=True)])
+        for clock in walk.clocks:
+            clock.issue = next(times_now)
+        for place in self.pending:
+            walk.fired[place] = next(times_now)
+        for clock in walk.clocks:
+            clock.reading += next(sums)
+            clock.writing += next(sums)
+            clock.linked += next(sums)
+            for pipe in clock.pipes:
+                pipe.free, pipe.done, pipe.end = next(times_now), next(times_now), next(times_now)
+                pipe.starts = deque([next(times_now) for _ in pipe.starts], pipe.starts.maxlen)
+                pipe.busy += next(sums)
+                pipe.worked += next(sums)
+                pipe.stalled += next(sums)
+        for key, cycles_held in self.held.items():
+            walk.held[key] += (cycles_held - before.held.get(key, 0.0)) * times
 
 
 def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> BlockTiming:
