@@ -6,8 +6,8 @@
 - ``persistent``: 24 blocks, each with a loop of ``T.Persistent`` over tiles.
 - ``causal``: the same, and a tile reads only the keys up to its last query.
 
-Each form is compiled and measured in its own process. The time is the processor time of the estimate; the memory is how much the
-peak of the process grew.
+Each form is compiled and measured in its own process. The time is the processor time of the estimate; the memory is how much
+the peak of the process grew.
 """
 
 import argparse
@@ -91,8 +91,9 @@ def measure(form: str, heads: int, length: int) -> None:
     kernel = attention(heads, length, form)
     memory, start = peak(), time.process_time()
     launch = kernel.estimate()
-    cycles = launch.time_us
-    print(f"| {form} | {heads} x {length} | {time.process_time() - start:.2f} | {peak() - memory} | {cycles:.0f} |", flush=True)
+    modelled = launch.time_us
+    seconds = time.process_time() - start
+    print(f"| {form} | {heads} x {length} | {seconds:.2f} | {peak() - memory} | {modelled:.0f} |", flush=True)
 
 
 def main() -> None:

@@ -174,12 +174,12 @@ def test_places_that_cores_read_at_the_same_time() -> None:
              for core, places in enumerate(reads)]
     assert places_at_once(cores, kinds) == pytest.approx({0: (1 + 2 + 4) / 3})
     assert places_at_once(cores[:1], kinds) == {}
-    assert places_at_once([cores[0], Used(*(column[:2] for column in cores[1][:3]))], kinds) == {}  # of unequal length
+    kind, written, offset = (column[:2] for column in cores[1][:3])
+    assert places_at_once([cores[0], Used(kind, written, offset)], kinds) == {}  # of unequal length
 
 
 def test_a_long_wave_is_simulated_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cores with 3000 and 1000 transfers: the first 400 of all interleaved are 300 and 100, whether the arrays have more or not.
-    """
+    """Cores with 3000 and 1000 transfers: the first 400 of all are 300 and 100 of them, whether the arrays have more or not."""
     monkeypatch.setattr(l2, "WALKED", 400)
     kinds: Kinds = {(0, 512): 0, (1, 512): 1}
 

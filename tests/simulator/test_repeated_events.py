@@ -14,6 +14,7 @@ from tilelang_npu.simulator.machine.repeated_events import (
     RepeatedOffsets,
     RepeatedStream,
     counted,
+    first_executed,
     first_offsets,
     kept_events,
     unrolled,
@@ -40,3 +41,11 @@ def test_offsets_grow_with_each_execution(count: int) -> None:
     assert list(offsets) == np.asarray(offsets).tolist() == all_of_them
     assert (len(offsets), offsets[5]) == (13, 10)
     assert first_offsets(offsets, count).tolist() == first_offsets(all_of_them, count).tolist() == all_of_them[:count]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 7, 12, 17, 100])
+def test_the_first_executed_events_are_those_of_the_stream(count: int) -> None:
+    found = [NESTED.kept[place] for place in first_executed(NESTED, count)]
+    assert len(found) >= min(count, len(NESTED))
+    assert tuple(found) == WRITTEN_OUT[:len(found)]
+    assert first_executed(WRITTEN_OUT, count).tolist() == list(range(len(WRITTEN_OUT)))

@@ -103,6 +103,16 @@ class RepeatedStream(Sequence[Event]):
         return RepeatedStream, (self.kept, self.repeats)
 
 
+def first_executed(stream: Stream, count: int) -> Numbers:
+    """Returns the positions, among the kept events of a stream, of at least the first ``count`` executed events; of all events
+    if there are fewer."""
+    if not isinstance(stream, RepeatedStream):
+        return np.arange(len(stream))
+    none = np.zeros(0, np.int64)
+    repeats = [OffsetRepeat(*one, none) for one in stream.repeats]
+    return _expanded(0, len(stream.kept), repeats, count)[0]
+
+
 def counted(stream: Stream) -> Counter[Event]:
     """Returns how often each event of a stream is executed."""
     return stream.counts() if isinstance(stream, RepeatedStream) else Counter(stream)
@@ -132,6 +142,43 @@ class OffsetRepeat(NamedTuple):
     growth: Numbers
 
 
+def _expanded(start: int, end: int, repeats: Sequence[OffsetRepeat], wanted: int) -> tuple[Numbers, Numbers]:
+    """Returns, for at least the first ``wanted`` elements of a part, their positions among the kept elements and what to add.
+
+    Args:
+        start, end: the part.
+        repeats: the repeated parts in it. A ``growth`` without elements is 0.
+        wanted: the number of elements.
+    """
+    places: list[Numbers] = []
+    sums: list[Numbers] = []
+    have = 0
+
+    def add(place: Numbers, added: Numbers) -> None:
+        nonlocal have
+        places.append(place)
+        sums.append(added)
+        have += len(place)
+
+    at, number = start, 0
+    while number < len(repeats) and have < wanted:
+        one = repeats[number]
+        following = number + 1
+        while following < len(repeats) and repeats[following].start < one.end:
+            following += 1
+        add(np.arange(at, one.start), np.zeros(one.start - at, np.int64))
+        place, added = _expanded(one.start, one.end, repeats[number + 1:following], wanted - have)
+        times = min(one.times, -(-max(1, wanted - have) // max(1, len(place))))
+        turns = np.repeat(np.arange(times, dtype=np.int64), len(place))
+        grown = turns * np.tile(one.growth[place - one.start], times) if len(one.growth) else 0
+        add(np.tile(place, times), np.tile(added, times) + grown)
+        at, number = one.end, following
+    if have < wanted:
+        add(np.arange(at, end), np.zeros(end - at, np.int64))
+    return (np.concatenate(places) if places else np.zeros(0, np.int64),
+            np.concatenate(sums) if sums else np.zeros(0, np.int64))
+
+
 class RepeatedOffsets(Sequence[int]):
     """The GM offsets of one core in one block, with repeated parts kept once.
 
@@ -146,37 +193,8 @@ class RepeatedOffsets(Sequence[int]):
 
     def first(self, count: int) -> Numbers:
         """Returns the first ``count`` offsets; all of them if there are fewer."""
-        place, added = self._expanded(0, len(self.kept), self.repeats, count)
+        place, added = _expanded(0, len(self.kept), self.repeats, count)
         return (self.kept[place] + added)[:count]
-
-    def _expanded(self, start: int, end: int, repeats: Sequence[OffsetRepeat], wanted: int) -> tuple[Numbers, Numbers]:
-        """Returns, for at least the first ``wanted`` offsets of a part, the position in ``kept`` and the number to add."""
-        places: list[Numbers] = []
-        sums: list[Numbers] = []
-        have = 0
-
-        def add(place: Numbers, added: Numbers) -> None:
-            nonlocal have
-            places.append(place)
-            sums.append(added)
-            have += len(place)
-
-        at, number = start, 0
-        while number < len(repeats) and have < wanted:
-            one = repeats[number]
-            following = number + 1
-            while following < len(repeats) and repeats[following].start < one.end:
-                following += 1
-            add(np.arange(at, one.start), np.zeros(one.start - at, np.int64))
-            place, added = self._expanded(one.start, one.end, repeats[number + 1:following], wanted - have)
-            times = min(one.times, -(-max(1, wanted - have) // max(1, len(place))))
-            turns = np.repeat(np.arange(times, dtype=np.int64), len(place))
-            add(np.tile(place, times), np.tile(added, times) + turns * np.tile(one.growth[place - one.start], times))
-            at, number = one.end, following
-        if have < wanted:
-            add(np.arange(at, end), np.zeros(end - at, np.int64))
-        return (np.concatenate(places) if places else np.zeros(0, np.int64),
-                np.concatenate(sums) if sums else np.zeros(0, np.int64))
 
     @cached_property
     def _length(self) -> int:

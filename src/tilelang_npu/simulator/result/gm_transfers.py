@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.op_records import Event, OpRecord, accesses_to_gm, number_of
-from tilelang_npu.simulator.machine.repeated_events import counted, first_offsets
+from tilelang_npu.simulator.machine.op_records import Event, OpRecord, Stream, accesses_to_gm, number_of
+from tilelang_npu.simulator.machine.repeated_events import counted, first_executed, first_offsets, kept_events
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.time.l2 import WALKED, Kinds, Numbers, Used, most_of_each
 from tilelang_npu.simulator.time.pipe_steps import Expansion
@@ -81,7 +81,7 @@ def most_added(recorded: RecordedLaunch, line: int) -> dict[int, int]:
     return {buffer: max(lines.values()) for buffer, lines in counted.items()}
 
 
-def _count(stream: Sequence[Event], records: Sequence[OpRecord], expansion: Expansion) -> int:
+def _count(stream: Stream, records: Sequence[OpRecord], expansion: Expansion) -> int:
     """Returns the number of GM transfers of one core in one block."""
     return sum(times * sum((access.buffer, access.writes) in _moved(expansion, event)
                            for access in records[number_of(event)].accesses if access.offset is None)
@@ -93,13 +93,28 @@ def _moved(expansion: Expansion, event: Event) -> dict[tuple[int, bool], int]:
     return {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}
 
 
-def _of(stream: Sequence[Event], records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds, most: int) -> _Transfers:
+def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds, most: int) -> _Transfers:
     """Returns the first ``most`` GM transfers of one core in one block; adds new kinds of transfers to ``kinds``."""
-    found: list[tuple[int, int, bool]] = []
-    for position, _, event, access in accesses_to_gm(records, stream):
-        if len(found) >= most:
-            break
-        nbytes = _moved(expansion, event).get((access.buffer, access.writes))
-        if nbytes is not None:
-            found.append((position, kinds.setdefault((access.buffer, nbytes), len(kinds)), access.writes))
-    return _Transfers(*np.array(found, np.int64).reshape(-1, 3).T)
+    events = kept_events(stream)
+    made: list[tuple[int, int, bool]] = []  # of each kept event in turn: the operand, the kind, and whether it is written
+    counts, operands = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
+    for place, event in enumerate(events):
+        in_gm = [access for access in records[number_of(event)].accesses if access.offset is None]
+        if in_gm:
+            moved, before = _moved(expansion, event), len(made)
+            for operand, access in enumerate(in_gm):
+                nbytes = moved.get((access.buffer, access.writes))
+                if nbytes is not None:
+                    made.append((operand, kinds.setdefault((access.buffer, nbytes), len(kinds)), access.writes))
+            counts[place], operands[place] = len(made) - before, len(in_gm)
+    wanted = most
+    executed = first_executed(stream, wanted)
+    while counts[executed].sum() < most and wanted < len(stream):
+        wanted *= 4
+        executed = first_executed(stream, wanted)
+    starts = np.cumsum(counts) - counts
+    offsets = np.cumsum(operands[executed]) - operands[executed]
+    repeated = counts[executed]
+    within = np.arange(repeated.sum()) - np.repeat(np.cumsum(repeated) - repeated, repeated)
+    number, kind, written = np.array(made, np.int64).reshape(-1, 3)[np.repeat(starts[executed], repeated) + within][:most].T
+    return _Transfers(np.repeat(offsets, repeated)[:most] + number, kind, written)
