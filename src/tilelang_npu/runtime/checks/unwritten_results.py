@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 _MAX_RANGES = 4
 """Ranges of indices that a message lists."""
+_PART = 1 << 18
+"""Number of elements that are searched for NaN at a time."""
 _LARGE = 1 << 20
 """Bytes from which on :func:`overwritten` considers a result."""
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -140,7 +142,8 @@ def has_nan(array: Array) -> bool:
     with np.errstate(invalid="ignore"):
         if array.dtype == np.float32 and array.size:
             return bool(np.isnan(array.min()))  # min() propagates NaN, and allocates nothing
-        return bool(DType(array.dtype).is_float and np.isnan(array).any())
+        flat = array.reshape(-1) if DType(array.dtype).is_float else array[:0].reshape(-1)
+        return any(np.isnan(flat[start:start + _PART]).any() for start in range(0, flat.size, _PART))  # a mask takes memory
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,7 @@ def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Map
         array, effect = call.values[position], effects.get(position, ParameterEffect())
         if not isinstance(array, np.ndarray):
             continue
-        if allocated and DType(array.dtype).is_float and not np.isnan(array).any():
+        if allocated and DType(array.dtype).is_float and not has_nan(array):
             continue  # it was allocated with NaN in all elements, so all are written; this is faster than asking the machine
         # The first launch that reads the array: only the launches before it are expected to write all of it.
         reader = next((number for number, one in enumerate(effects_of_launches)

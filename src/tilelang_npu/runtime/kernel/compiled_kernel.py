@@ -291,7 +291,8 @@ class CompiledKernel:
     def last_launch(self) -> AnyLaunch | Any:  # None before the first call, which scripts do not ask about
         """The times, hazards and trace of the last run of this kernel in the calling thread.
 
-        None before the thread's first run, and after a run that failed. For a kernel with several ``T.Kernel`` it is a
+        None before the thread's first run, and after a run that failed. If many kernels have run, it has possibly given up its
+        arrays (:meth:`Launch.release`). For a kernel with several ``T.Kernel`` it is a
         ``Launches`` object, whose ``parts`` are the launches in order.
         """
         return getattr(self._process.threads, "last", None)
@@ -299,6 +300,11 @@ class CompiledKernel:
     @last_launch.setter
     def last_launch(self, launch: AnyLaunch | None) -> None:
         self._process.threads.last = launch
+        if launch is not None:
+            from tilelang_npu.runtime.kernel.kept_launches import KEPT
+
+            for part in launch.parts:
+                KEPT.add(part)
 
     def _run(self, call: BoundCall) -> None:
         """Runs a bound call, and checks its results."""

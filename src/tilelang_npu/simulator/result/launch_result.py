@@ -173,6 +173,24 @@ class Launch:
             if which:
                 self.recorded = replace(self.recorded, bound=bound.copied(which))
 
+    def release(self) -> bool:
+        """Gives up the arrays of the launch, and what can be computed again, so that only the record stays in memory.
+
+        Times, traffic and reports stay as they are. Hazards that were not searched for yet are then those that numbers made up
+        by the simulator show, as for ``estimate()``. A launch whose ops depend on data keeps its arrays until its hazards are
+        known.
+
+        Returns:
+            whether the launch has given up its arrays.
+        """
+        with self._lock:
+            if self._hazards is None and not self.recorded.program.data_free:
+                return False
+            self._orders.clear()
+            self._periodic_orders.clear()
+            self.recorded = replace(self.recorded, bound=self.recorded.bound.blank(), traced=True)
+        return True
+
     @property
     def parts(self) -> tuple[Launch, ...]:
         """This launch as the only element of a tuple; a call with several launches has several (``Launches.parts``)."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.machine.aliasing_arguments import range_copies
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges, range_copies
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
 from tilelang_npu.target.dtypes import DType
 
@@ -77,6 +77,13 @@ class BoundArguments:
             which: the positions of the arrays to copy.
         """
         return self._over(range_copies(self.arrays, which), self._forms)
+
+    def blank(self) -> BoundArguments:
+        """Returns the same arguments with zeros in all arrays, which take no memory until somebody reads or writes them."""
+        memories = [(np.zeros(memory.size, np.uint8), {
+            number: slice(delta, delta + array.nbytes) for number, delta in memory.delta.items()
+            if (array := self.arrays[number]) is not None}) for memory in memory_ranges(self.arrays)]
+        return self._over(memories, self._forms)
 
     @property
     def _forms(self) -> list[Form | None]:
