@@ -50,6 +50,8 @@ LEFT_OUT = {("linalg.quantized_matmul", "linalg.memoized_indexing_maps"): "MLIR 
 VALUES: dict[tuple[str, str], Attribute] = {
     ("affine.for", "step"): IntegerAttr(2, IndexType()),
     ("tile.gemm", "int4"): UnitAttr(),
+    ("tile.gemm", "format"): StringAttr("e2m1"),
+    ("tile.copy", "scales"): StringAttr("MX_A_ND"),
     ("llvm.shufflevector", "mask"): DenseArrayBase.from_list(i32, [2, 1]),
     ("hivm.hir.vpad", "static_low"): DenseArrayBase.from_list(i64, [-2**63, 3]),
     ("hivm.hir.vadd", "transpose"): DenseArrayBase.from_list(i64, [1, 0]),

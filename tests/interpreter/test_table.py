@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilelang_npu.language as T
-from language import test_inventory
+from language import test_block_scaled, test_inventory
 from ops import surface, test_reductions
 from ops.conftest import Batch
 from ops.test_perturbations import run_own_tests
@@ -75,6 +75,9 @@ def users(names: list[str], batch: Callable[[str], Batch], source: Any) -> Itera
             if set(names) & set(re.findall(r"\bT\.((?:tile\.)?\w+)", statements)):
                 yield partial(test_inventory.run, source, dialect, statements, expression)
     rng = np.random.default_rng(0)
+    if set(names) & set(test_inventory.OTHERS["test_block_scaled"]):
+        yield partial(test_block_scaled.test_matrices_in_l0_with_scales_of_plain_copies, rng)
+        yield partial(test_block_scaled.test_a_transposed_matrix_extreme_scales_and_nan, rng)
     for entry, name in surface.covered():
         if name in names:
             yield partial(run_own_tests, batch, rng, entry, name)
@@ -90,6 +93,8 @@ def users(names: list[str], batch: Callable[[str], Batch], source: Any) -> Itera
 def test_removing_an_effect_is_noticed(names: list[str], batch: Callable[[str], Batch], source: Any,
                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_NPU_INTERPRET", "1")
+    if set(names) & set(test_inventory.OTHERS["test_block_scaled"]):
+        monkeypatch.setenv("TILELANG_NPU_CHIP", "a5")
     tests = list(users(names, batch, source))
     assert tests, f"no test executes T.{names[0]}"
     for name in names:

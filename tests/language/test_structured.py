@@ -209,7 +209,7 @@ def test_bits_as_another_type(rng: np.random.Generator) -> None:
             bits = T.vbitcast(x, "int16")
             T.vadd(bits, 1, bits)
             T.copy(bits, Y)
-            T.copy(T.view(bits, dtype="float16")[2:6, :], Z)
+            T.copy(T.view_experiment(bits, dtype="float16")[2:6, :], Z)
 
     x = rng.standard_normal((6, 40)).astype(np.float16)
     y, z = np.zeros((6, 40), np.int16), np.zeros((4, 40), np.float16)

@@ -19,9 +19,8 @@ from tilelang_npu.simulator.codegen import PythonEmitter, handlers
 
 NOT_EXECUTED: dict[str, tuple[type[Operation], ...]] = {
     "atomics on single elements": (hivm.AtomicCasOp, hivm.AtomicRMWOp, hivm.AtomicXchgOp),
-    "convolutions, and products of whole tensors in GM or of scaled numbers": (
-        hivm.Conv1dL1Op, hivm.Conv2dL1Op, hivm.Conv3dL1Op, hivm.LoadScaleOp, hivm.MatmulOp, hivm.MixGroupMatmulOp,
-        hivm.MixMatmulOp, hivm.MmadMxL1Op),
+    "convolutions, and products of whole tensors in GM": (
+        hivm.Conv1dL1Op, hivm.Conv2dL1Op, hivm.Conv3dL1Op, hivm.MatmulOp, hivm.MixGroupMatmulOp, hivm.MixMatmulOp),
     "ops of SIMT code": (
         hivm.EmbeddingGatherOp, hivm.GatherLoadOp, hivm.GatherTOp, hivm.IndexPutOp, hivm.IndirectLoadOp, hivm.IndirectStoreOp,
         hivm.LocalLoadOp, hivm.LocalStoreOp, hivm.ScatterStoreOp, hivm.ScatterTOp, hivm.StrideLoadOp,

@@ -25,7 +25,7 @@ from tilelang_npu.dialects.ir.effects import Effect, effects_of, is_pure
 from tilelang_npu.target import GM, core_of
 from tilelang_npu.target.chip_data import CoreKind
 
-_CUBE_ROLES = ("left", "right", "accumulator")
+_CUBE_ROLES = ("left", "right", "scale", "accumulator")
 _BLOCK_FLAGS = (hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 
 

@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "loops": ("launch", "threads"),
     "buffers": ("allocate",),
     "moving": ("movement", "cube_moves", "patches", "atomic_mode"),
-    "products": ("matrix", "dequantise"),
+    "products": ("matrix", "block_scaled", "dequantise"),
     "elementwise": ("vector",),
     "reductions": ("reduction", "reducers"),
     "structured": ("structured",),

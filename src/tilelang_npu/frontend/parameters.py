@@ -43,12 +43,12 @@ class Parameter:
 
     @property
     def array_dtype(self) -> np.dtype[np.generic]:
-        """The NumPy dtype of the array of a tensor: the element type; int8 for int4, since a byte holds two elements."""
-        return np.dtype(np.int8) if self.dtype == "int4" else self.dtype.numpy
+        """The NumPy dtype of the array of a tensor: that of the elements; int8 for 4 bits, since a byte holds two elements."""
+        return self.dtype.stored.numpy
 
     def array_shape(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape of the array of a tensor of these sizes, which has half as many bytes as elements of int4."""
-        return (*sizes[:-1], sizes[-1] // 2) if self.dtype == "int4" else tuple(sizes)
+        """Returns the shape of the array of a tensor of these sizes, which has half as many bytes as elements of 4 bits."""
+        return (*sizes[:-1], sizes[-1] // 2) if self.dtype.packed else tuple(sizes)
 
 
 def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int]) -> tuple[Parameter, ...]:

@@ -280,11 +280,11 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     """Gives the tensor of a flat argument the shape that its symbolic dimensions determine."""
     assert parameter.shape is not None
     builder.location = parameter.location
-    if parameter.dtype == "int4" and parameter.strides is not None:
-        raise TileError(f"{parameter.name} is a tensor of int4 with gaps", code="T190", location=parameter.location,
-                        help="declare it as T.Tensor")
+    if parameter.dtype.packed and parameter.strides is not None:
+        raise TileError(f"{parameter.name} is a tensor of {parameter.dtype} with gaps", code="T190",
+                        location=parameter.location, help="declare it as T.Tensor")
     shape = parameter.shape
-    if parameter.dtype == "int4":  # packed in pairs
+    if parameter.dtype.packed:  # in pairs
         last = shape[-1]
         shape = (*shape[:-1], packed_size(last) if isinstance(last, int) else last // 2)
     sizes, strides = ([size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parts]

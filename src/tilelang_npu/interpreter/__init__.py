@@ -47,10 +47,13 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None,
     packed: list[tuple[np.ndarray, np.ndarray]] = []
     for name, (value, kind) in arguments.items():
         if isinstance(value, np.ndarray):
-            if kind == "int4":  # two elements in each byte, the one with the even index in the lower half
+            if kind.packed:  # two elements in each byte, the one with the even index in the lower half
                 halves = np.stack([value & 15, value >> 4 & 15], axis=-1).reshape((*value.shape[:-1], -1))
-                packed.append((value, np.where(halves > 7, halves - 16, halves).astype(kind.numpy)))
+                packed.append((value, np.where(halves > 7, halves - 16, halves).astype(kind.numpy) if kind == "int4"
+                               else halves.view(np.uint8).view(kind.numpy)))
                 value = packed[-1][1]
+            elif kind.stored != kind:
+                value = value.view(kind.numpy)
             given[name] = buffer = HostBuffer(value, kind, "gm", name)
             buffer.named, buffer.own = True, False
         elif value is None:
@@ -59,5 +62,6 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None,
             given[name] = TypedScalar(kind.numpy.type(value), kind)
     InterpretedLaunch(source, given, dialect, operation, vector_cores).run()
     for pairs, elements in packed:
-        even, odd = (elements[..., place::2].astype(np.int64) & 15 for place in (0, 1))
+        whole = elements.astype(np.int64) if str(elements.dtype) == "int4" else elements.view(np.uint8)
+        even, odd = (whole[..., place::2] & 15 for place in (0, 1))
         pairs[...] = (even | odd << 4).astype(np.uint8).view(np.int8)

@@ -759,7 +759,7 @@ def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
     dst.root, dst.own = src.root, src.own
 
 
-@tiles("view")
+@tiles("view", "view_experiment")
 def view(src: object, shape: object = None, dtype: object = None) -> HostBuffer:
     """Returns a view of a buffer with another shape, or with its bits interpreted as another element type."""
     found = memory_of(src)

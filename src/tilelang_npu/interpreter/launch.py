@@ -55,8 +55,9 @@ _BLAS = threadpoolctl.ThreadpoolController()
 _FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier",
                     "subblock_barrier", "sync_all", "sync_grid", "shmem_signal_wait_until", "shmem_barrier",
                     "shmem_barrier_all"})
-_CUBE = frozenset({"gemm", "gemm_v0", "gemm_v0_fixp", "mma", "npu_gemm", "npuir_dot", "alloc_L1", "alloc_L0A",
-                   "alloc_L0B", "alloc_L0C", "load_nd2nz", "npuir_load_nd2nz"})
+_CUBE = frozenset({"gemm", "gemm_v0", "gemm_v0_fixp", "mma", "npu_gemm", "npuir_dot", "gemm_mx", "mma_mx", "alloc_L1",
+                   "alloc_L1_scale_a", "alloc_L1_scale_b", "alloc_L0A", "alloc_L0B",
+                   "alloc_L0C", "load_nd2nz", "npuir_load_nd2nz"})
 
 
 class NeedsCores(Exception):

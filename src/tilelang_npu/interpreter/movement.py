@@ -3,7 +3,7 @@ complete after each update."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -39,6 +39,8 @@ from tilelang_npu.target.dtypes import DType
 
 _CUBE = frozenset({"l1", "l0a", "l0b", "l0c"})
 _PLAIN = (bool, int, np.bool_)
+_SCALE_LAYOUTS = {"MX_A_ND": (False, False), "MX_A_DN": (True, False), "MX_B_ND": (True, True), "MX_B_DN": (False, True)}
+"""For each layout of scales in a tensor: whether the axis of groups is the first one, and whether the scales are of B."""
 
 
 # --- the two sides of a copy ---------------------------------------------------------------------------------------------
@@ -149,11 +151,15 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
 def copy(src: object, dst: object, *options: object, coalesced_width: object = None, size: object = None,
          pad_value: object = None,
          enable_relu: bool = False, transpose: bool = False, disable_tma: object = None, unit_flag: object = None,
-         real_k: object = None, real_n: object = None, stride: object = None, jump: object = None) -> None:
+         real_k: object = None, real_n: object = None, stride: object = None, jump: object = None,
+         src_layout: object = None) -> None:
     """Copies a tile (``T.copy``) and converts its elements to the type of the destination, rounding to nearest even.
 
     ``unit_flag`` has no effect, since the interpreter executes one statement after the other.
     """
+    if src_layout is not None:
+        _load_scales(src, dst, src_layout, pad_value)
+        return
     if jump is not None:
         _copy_two_rows(operand(src), operand(dst), size, integer(jump))
         return
@@ -190,6 +196,43 @@ def _copy_two_rows(source: TileRef | HostElement, target: TileRef | HostElement,
         sizes[tile.kept[0]] = 1
         line = HostSlice(tile.buffer, offsets, sizes, tile.kept[1:])
         move(HostSlice(flat, (start,), line.extents, (0,)), line)
+
+
+def _load_scales(src: object, dst: object, layout: object, pad_value: object) -> None:
+    """Copies scales from a global tensor to L1 (``T.copy(..., src_layout=...)``)."""
+    core, launch = current(), running_launch()
+    groups_first, is_right = _SCALE_LAYOUTS[str(layout)]
+    target, source = as_matrix(dst), operand(src)
+    if isinstance(source, HostElement):
+        groups, lines = target.extents if is_right else target.extents[::-1]
+        rank, shape = len(source.indices), source.buffer.array.shape
+        pairs = rank > 2 and shape[-1] == 2
+        sizes = [lines, groups // 2 if pairs else groups]
+        tile = memory_of(source).right_aligned([*(sizes[::-1] if groups_first else sizes), *([2] if pairs else [])])
+        tile = tile.with_axes(range(rank - (3 if pairs else 2), rank))
+    else:
+        tile = _of_three_axes(memory_of(source))
+    if not core.executes("cube"):
+        return
+    core.take_turn()
+    launch.before_write(target)
+    array, _ = tile.inside()
+    bytes_ = np.asarray(array).view(np.uint8)
+    if groups_first:
+        bytes_ = bytes_.swapaxes(0, 1)
+    bytes_ = bytes_.reshape(len(bytes_), -1)
+    made = np.full(target.extents[::-1] if is_right else target.extents,
+                   0 if pad_value is None else int(stored(pad_value, DType("uint8"))), np.uint8)
+    made[:bytes_.shape[0], :bytes_.shape[1]] = bytes_
+    target.view().view(np.uint8)[...] = made.T if is_right else made
+
+
+def _of_three_axes(memory: TileRef) -> TileRef:
+    """Returns a tile without the leading axes of size 1 before its last three."""
+    kept = list(memory.kept)
+    while len(kept) > 3 and memory.sizes[kept[0]] == 1:
+        kept.pop(0)
+    return memory.with_axes(kept)
 
 
 def _copy_rows_apart(source: TileRef | HostElement, target: TileRef | HostElement, stride: int, pad: object) -> None:
@@ -344,7 +387,8 @@ def store_fixpipe(src: object, dst: object, size: object = None, enable_nz2nd: b
 # --- products ------------------------------------------------------------------------------------------------------------
 
 
-def _matrix(value: object) -> TileRef:
+def as_matrix(value: object) -> TileRef:
+    """Returns an operand of a product with its two axes; leading axes of size 1 are dropped."""
     memory = memory_of(value)
     kept = list(memory.kept)
     while len(kept) > 2 and memory.sizes[kept[0]] == 1:
@@ -366,10 +410,38 @@ def product(a: object, b: object, c: object, init: object, transpose_a: bool, tr
         transpose_b: whether ``b`` is transposed first.
         size: the sizes M, K and N of the product; None if the matrices determine them.
     """
+    multiplied(a, b, c, init, transpose_a, transpose_b, _sums, size=size)
+
+
+def _sums(x: Array, y: Array, others: tuple[Array, ...]) -> Array:
+    """Returns the product of two matrices in float32, or in int32 for integers."""
+    random = RANDOM.get()
+    if x.dtype.kind in "iu" or x.dtype == DType("int4").numpy:
+        # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
+        return (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64).astype(np.int32)
+    if random is None:
+        return x.astype(np.float32) @ y.astype(np.float32)
+    wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
+    noise = random.standard_normal((x.shape[0], y.shape[1])) * (np.abs(wide_x) @ np.abs(wide_y))
+    return finish(wide_x @ wide_y + noise * (np.finfo(np.float32).eps / 2 * x.shape[1] ** 0.5), DType("float32"))
+
+
+def multiplied(a: object, b: object, c: object, init: object, transpose_a: bool, transpose_b: bool,
+               compute: Callable[[Array, Array, tuple[Array, ...]], Array], others: Sequence[object] = (),
+               size: object = None) -> None:
+    """Executes ``c += compute(a, b, others)``, or ``c = ...`` if ``init`` is true, on the Cube core.
+
+    Args:
+        a, b, c, init, transpose_a, transpose_b, size: as for :func:`product`.
+        compute: returns the product of the matrices [M, K] and [K, N]; it also gets the elements of ``others``.
+        others: further matrices in L1.
+    """
     core, launch = current(), running_launch()
-    left, right, result = _matrix(a), _matrix(b), _matrix(c)
+    left, right, result = as_matrix(a), as_matrix(b), as_matrix(c)
+    more = [as_matrix(value) for value in others]
     if launch.probing:
-        launch.roles.update({memory.buffer.root.key: role for memory, role in ((left, "l1"), (right, "l1"), (result, "l0c"))
+        launch.roles.update({memory.buffer.root.key: role
+                             for memory, role in (*((one, "l1") for one in (left, right, *more)), (result, "l0c"))
                              if memory.space in ("shared", "fragment")})
     if not core.executes("cube"):
         return
@@ -377,8 +449,8 @@ def product(a: object, b: object, c: object, init: object, transpose_a: bool, tr
         m, k, n = sizes_of(size)
         left = left.resized((k, m) if transpose_a else (m, k))
         right, result = right.resized((n, k) if transpose_b else (k, n)), result.resized((m, n))
-    _receive(core, left)
-    _receive(core, right)
+    for memory in (left, right, *more):
+        _receive(core, memory)
     if not launch.fifo:
         core.take_turn()
     launch.before_write(result)
@@ -387,15 +459,7 @@ def product(a: object, b: object, c: object, init: object, transpose_a: bool, tr
     if x.shape[1] != y.shape[0] or (x.shape[0], y.shape[1]) != target.shape:
         raise fail(f"the shapes of A {x.shape}, B {y.shape} and C {target.shape} do not fit a matrix product",
                    "A must be M x K, B must be K x N and C must be M x N", "T120")
-    random = RANDOM.get()
-    if left.kind.is_integer:  # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
-        made = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64).astype(np.int32)
-    elif random is None:
-        made = (x.astype(np.float32) @ y.astype(np.float32)).astype(result.kind.numpy)
-    else:
-        wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
-        noise = random.standard_normal(target.shape) * (np.abs(wide_x) @ np.abs(wide_y))
-        made = finish(wide_x @ wide_y + noise * (np.finfo(np.float32).eps / 2 * x.shape[1] ** 0.5), result.kind)
+    made = compute(x, y, tuple(one.view() for one in more)).astype(target.dtype)
     begins = bool(init) if isinstance(init, _PLAIN) else bool(truth(init).single())
     target[...] = made if begins else target + made
 
@@ -465,7 +529,7 @@ def mma(A: object, B: object, C: object, init: object = False, n_actual: object 
 def gemm_v0_fixp(A: object, B: object, C: object, dst: object, k_actual: object = None, transpose_A: bool = False,
                  transpose_B: bool = False, init: object = False, n_actual: object = None) -> None:
     """Executes a matrix product in parts of as many columns as C has, and copies each part to ``dst`` (``T.gemm_v0_fixp``)."""
-    right, part, result = _matrix(B), _matrix(C), _matrix(dst)
+    right, part, result = as_matrix(B), as_matrix(C), as_matrix(dst)
     for first in range(0, result.extents[1], part.extents[1]):
         width = min(part.extents[1], result.extents[1] - first)
         across, slot = _columns(right, 0 if transpose_B else 1, first, width), _columns(part, 1, 0, width)
@@ -477,8 +541,8 @@ def gemm_v0_fixp(A: object, B: object, C: object, dst: object, k_actual: object 
 
 def _sizes(a: object, c: object, k: object, n: object, *, transpose_a: bool) -> list[int]:
     """Returns the sizes M, K and N of a product; ``k`` and ``n`` are the given ones, or None for those of the matrices."""
-    rows, columns = _matrix(c).extents
-    depth = _matrix(a).extents[0 if transpose_a else 1]
+    rows, columns = as_matrix(c).extents
+    depth = as_matrix(a).extents[0 if transpose_a else 1]
     return [rows, depth if k is None else integer(k), columns if n is None else integer(n)]
 
 

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 OPERATIONS: dict[str, Callable[..., object]] = {}
 _MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync", "scratch",
-            "peers", "vector_lanes")
+            "peers", "vector_lanes", "block_scaled_operands")
 
 
 def operations() -> dict[str, Callable[..., object]]:

@@ -66,6 +66,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "alloc_shared", "alloc_fragment", "alloc_frag", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
         "alloc_local", "alloc_var", "alloc_global",
         "annotate_address", "annotate_layout", "reinterpretcast")},
+    **{name: ("block_scaled", name) for name in ("alloc_L1_scale_a", "alloc_L1_scale_b", "gemm_mx", "mma_mx")},
     **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "gemm_v0_fixp", "npuir_dot", "mma", "GemmWarpPolicy")},
     **{name: ("cube_moves", name) for name in (
         "copy_pa", "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd",
@@ -95,7 +96,8 @@ _HOMES: dict[str, tuple[str, str]] = {
         "shmem_barrier", "shmem_barrier_all", "shmem_fence", "shmem_mte_quiet", "shmem_quiet", "shmem_signal_op",
         "shmem_signal_wait_until")},
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
-    "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
+    "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "view_experiment": ("movement", "view_of"),
+    "assert_": ("scalar", "assert_"),
     "meta_var": ("scalar", "meta_var"), "evaluate": ("scalar", "evaluate"),
     "any_of": ("logical", "any_of"), "all_of": ("logical", "all_of"),
     "vbitcast": ("movement", "vbitcast"), "npuir_bitcast": ("movement", "npuir_bitcast"),

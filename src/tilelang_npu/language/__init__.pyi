@@ -21,6 +21,10 @@ from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
 from tilelang_npu.language.atomic_mode import set_atomic as set_atomic
 from tilelang_npu.language.atomic_mode import set_atomic_add as set_atomic_add
 from tilelang_npu.language.atomic_mode import set_atomic_none as set_atomic_none
+from tilelang_npu.language.block_scaled import alloc_L1_scale_a as alloc_L1_scale_a
+from tilelang_npu.language.block_scaled import alloc_L1_scale_b as alloc_L1_scale_b
+from tilelang_npu.language.block_scaled import gemm_mx as gemm_mx
+from tilelang_npu.language.block_scaled import mma_mx as mma_mx
 from tilelang_npu.language.cube_moves import copy_pa as copy_pa
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
@@ -97,6 +101,7 @@ from tilelang_npu.language.movement import reshape as npuir_reshape
 from tilelang_npu.language.movement import reshape as reshape
 from tilelang_npu.language.movement import vbitcast as vbitcast
 from tilelang_npu.language.movement import view_of as view
+from tilelang_npu.language.movement import view_of as view_experiment
 from tilelang_npu.language.patches import im2col as c2d_im2col
 from tilelang_npu.language.patches import im2col as im2col
 from tilelang_npu.language.reducers import alloc_reducer as alloc_reducer
@@ -270,10 +275,12 @@ double: ScalarType
 float: ScalarType
 float16: ScalarType
 float32: ScalarType
+float4_e2m1fn: ScalarType
 float64: ScalarType
 float8_e4m3: ScalarType
 float8_e4m3fn: ScalarType
 float8_e5m2: ScalarType
+float8_e8m0fnu: ScalarType
 half: ScalarType
 int: ScalarType
 int16: ScalarType
@@ -3906,23 +3913,24 @@ __all__ = [
     "And", "Buffer", "Cast", "Else", "Fragment", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "Layout",
     "LocalBuffer", "Macro", "Not", "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Ref", "Scope", "Select",
     "Serial", "SharedBuffer", "SimdVF", "SimtVF", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh",
-    "add", "align_up", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_frag", "alloc_fragment",
-    "alloc_global", "alloc_local", "alloc_reducer", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
-    "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout",
-    "annotate_min_blocks_per_sm", "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers",
-    "any_of", "arange", "asin", "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add",
-    "atomic_addx2", "atomic_addx4", "atomic_max", "atomic_min", "axpy", "barrier_all", "bfloat16", "bitwise_and",
-    "bitwise_lshift", "bitwise_not", "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool",
-    "c2d_im2col", "cast", "ceil", "ceildiv", "clamp", "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare",
-    "concat", "const", "copy", "copy_pa", "copysign", "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum",
-    "dec_max_nreg", "deinterleave", "device_assert", "disable_warp_group_reg_alloc", "div", "double", "dtype",
-    "dump_tensor", "dynamic", "empty", "erf", "evaluate", "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async",
-    "fill", "finalize_reducer", "flip", "float", "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn",
-    "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_v0", "gemm_v0_fixp",
+    "add", "align_up", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_L1_scale_a",
+    "alloc_L1_scale_b", "alloc_frag", "alloc_fragment", "alloc_global", "alloc_local", "alloc_reducer", "alloc_shared",
+    "alloc_ub", "alloc_var", "annotate_address", "annotate_compile_flags", "annotate_consumer_reg_alloc",
+    "annotate_l2_hit_ratio", "annotate_layout", "annotate_min_blocks_per_sm", "annotate_pass_configs",
+    "annotate_producer_reg_dealloc", "annotate_restrict_buffers", "any_of", "arange", "asin", "asinh", "assert_",
+    "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add", "atomic_addx2", "atomic_addx4", "atomic_max",
+    "atomic_min", "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not", "bitwise_or",
+    "bitwise_rshift", "bitwise_xor", "block_barrier", "bool", "c2d_im2col", "cast", "ceil", "ceildiv", "clamp",
+    "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa", "copysign",
+    "cos", "cosh", "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave", "device_assert",
+    "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf", "evaluate",
+    "exp", "exp10", "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float",
+    "float16", "float32", "float4_e2m1fn", "float64", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu",
+    "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_mx", "gemm_v0", "gemm_v0_fixp",
     "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot", "if_then_else", "ilogb", "im2col",
     "inc_max_nreg", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave", "isfinite",
     "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break",
-    "macro", "max", "max_value", "meta_var", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
+    "macro", "max", "max_value", "meta_var", "min", "min_value", "mma", "mma_mx", "mod", "modui", "mul", "mul_add_dst",
     "nearbyint", "no_set_max_nreg", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan",
     "npuir_atomic_add", "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and",
     "npuir_bitwise_lshift", "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor",
@@ -3950,8 +3958,8 @@ __all__ = [
     "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift",
     "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv",
     "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vextract_pairs", "vflip", "vfloor", "vfloordiv", "vgather",
-    "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmi",
-    "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu",
-    "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort", "vsort32", "vsqrt", "vsub", "vtan", "vtanh",
-    "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
+    "view", "view_experiment", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
+    "vlog2", "vmax", "vmi", "vmin", "vmod", "vmodui", "vmrgsort", "vmul", "vnot", "vor", "vpad", "vpow", "vrec",
+    "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsort", "vsort32", "vsqrt",
+    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]

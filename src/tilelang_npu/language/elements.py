@@ -14,8 +14,8 @@ from tilelang_npu.traced import numbers
 from tilelang_npu.traced.active_trace import Scalar, active
 from tilelang_npu.traced.symbols import Sym
 
-SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32",
-                "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn",
+                "int4", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 
 
 class Sized(Protocol):

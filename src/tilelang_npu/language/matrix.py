@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from xdsl.ir import SSAValue
 
 from tilelang_npu import target
 from tilelang_npu.dialects import tile
@@ -10,6 +13,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.cube_moves import require_memory
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.language.unit_flag_argument import passes_on, unit_flag_mode
+from tilelang_npu.ops.scale_layouts import GROUP
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.active_trace import TracedValue
@@ -29,6 +33,41 @@ _INT4_BLOCK = 64
 """Elements of int4 in the 32 bytes of a row of a fractal; the Cube core reads whole rows of fractals along k."""
 
 _TRUTH = (bool, int, np.bool_)
+
+
+class Scales(NamedTuple):
+    """The scales of the operands of a product of MX matrices.
+
+    Attributes:
+        a: the scales of the left matrix, (m, k / 32).
+        b: the scales of the right matrix, (k / 32, n).
+        format: what the bytes of the operands hold, ``e4m3``, ``e5m2`` or ``e2m1``; None if their element types say it.
+    """
+
+    a: Addressable
+    b: Addressable
+    format: str | None
+
+    def operands(self, builder: Builder, what: str, extents: tuple[Extent, ...], depth: Extent) -> tuple[SSAValue, SSAValue]:
+        """Returns the scales as operands of the product, after a check of their shapes.
+
+        Args:
+            builder: the trace.
+            what: the name of the call, for messages.
+            extents: the sizes m and n.
+            depth: the size k.
+
+        Raises:
+            TileError: T120, the shapes do not fit the matrices.
+        """
+        groups = depth // GROUP if isinstance(depth, int) else None
+        for name, scales, wanted in (("A", self.a, (extents[0], groups)), ("B", self.b, (groups, extents[1]))):
+            if any(size is not None and same_extent(have, size) is False
+                   for have, size in zip(scales.extents, wanted, strict=True)):
+                raise TileError(f"{what}: the scales of {name} are {scales.describe()}", code="T120",
+                                help=f"there is one scale for {GROUP} elements along k: A has m x (k / {GROUP}) of them, B"
+                                     f" (k / {GROUP}) x n")
+        return self.a.ssa(builder), self.b.ssa(builder)
 
 _FORBIDDEN = {
     "A": {"gm": "global memory", "ub": "UB", "cc": "L0C", "local": "scalar storage"},
@@ -77,7 +116,7 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
                         help="name the further arguments")
     given = dict(zip(names, options, strict=False))
     starts = [given.get("initC", initC), given.get("clear_accum", clear_accum), init]
-    _product("T.gemm", A, B, C, given.get("size", size), _chosen(starts),
+    emit_product("T.gemm", A, B, C, given.get("size", size), _chosen(starts),
              bool(given.get("a_transpose", a_transpose)) or bool(given.get("transpose_A", transpose_A)),
              bool(given.get("b_transpose", b_transpose)) or bool(given.get("transpose_B", transpose_B)))
 
@@ -88,7 +127,7 @@ def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: objec
 
     Example: ``T.npuir_dot(a, b, c, initC=True)``
     """
-    _product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
+    emit_product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
 
 
 def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False,
@@ -121,7 +160,7 @@ def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: b
     size = None
     if n_actual is not None and transpose_B:
         size = _sizes(what, A, C, None, n_actual, transpose_a=bool(transpose_A))
-    _product(what, A, B, C, size, init, bool(transpose_A), bool(transpose_B))
+    emit_product(what, A, B, C, size, init, bool(transpose_A), bool(transpose_B))
 
 
 def gemm_v0_fixp(A: Tile, B: Tile, C: Tile, dst: Tile, k_actual: Number | None = None, transpose_A: bool = False,
@@ -149,9 +188,9 @@ def gemm_v0_fixp(A: Tile, B: Tile, C: Tile, dst: Tile, k_actual: Number | None =
     """
     what = "T.gemm_v0_fixp"
     _require_whole_fractals(what, n_actual)
-    result, part = _matrix(what, "dst", dst), _matrix(what, "C", C)
+    result, part = as_matrix(what, "dst", dst), as_matrix(what, "C", C)
     require_memory(what, "destination", result, ("gm",))
-    left, right = _matrix(what, "A", A), _matrix(what, "B", B)
+    left, right = as_matrix(what, "A", A), as_matrix(what, "B", B)
     columns, width = result.extents[1], part.extents[1]
     if not isinstance(columns, int) or not isinstance(width, int):
         raise TileError(f"{what}: the number of columns of {result.describe()} or {part.describe()} is not constant",
@@ -169,7 +208,8 @@ def gemm_v0_fixp(A: Tile, B: Tile, C: Tile, dst: Tile, k_actual: Number | None =
         size = None
         if k_actual is not None or (n_actual is not None and transpose_B):
             size = _sizes(what, left, slot, k_actual, n_actual if transpose_B else None, transpose_a=bool(transpose_A))
-        _product(what, left, across, slot, size, init, bool(transpose_A), bool(transpose_B), unit_flag="ENABLED_WITH_UPDATE")
+        emit_product(what, left, across, slot, size, init, bool(transpose_A), bool(transpose_B),
+                     unit_flag="ENABLED_WITH_UPDATE")
         if size is not None and n_actual is not None and transpose_B:
             slot, target = (_cut_columns(what, memory, size[2]) for memory in (slot, target))
         builder = Builder.running(what)
@@ -205,15 +245,24 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False, n_actual: Number | None
             runs, a pipe waits for blocks that the other pipe does not pass on.
     """
     what = "T.mma"
-    for role, value, space, name in (("A", A, "ca", "L0A"), ("B", B, "cb", "L0B")):
-        memory = as_memory(what, role, value)
-        if memory.buffer.space != space:
-            raise TileError(f"{what}: {role} {memory.describe()} is not in {name}", code="T122",
-                            help=f"allocate it with T.alloc_{name} and load it from L1; T.gemm_v0 takes matrices in L1")
+    require_l0(what, A, B, "T.gemm_v0")
     size = None if n_actual is None and k_actual is None else _sizes(what, A, C, k_actual, n_actual, transpose_a=False)
     passes = passes_on(what, unit_flag)
     mode = "ENABLED_WITHOUT_UPDATE" if passes is not None else unit_flag_mode(what, unit_flag)
-    _product(what, A, B, C, size, init, transpose_a=False, transpose_b=False, unit_flag=mode, passes=passes)
+    emit_product(what, A, B, C, size, init, transpose_a=False, transpose_b=False, unit_flag=mode, passes=passes)
+
+
+def require_l0(what: str, a: object, b: object, other: str) -> None:
+    """Checks that the operands of a product without loads are in L0A and L0B; ``other`` is the product with loads.
+
+    Raises:
+        TileError: T122, one of them is not.
+    """
+    for role, value, space, name in (("A", a, "ca", "L0A"), ("B", b, "cb", "L0B")):
+        memory = as_memory(what, role, value, packed=True)
+        if memory.buffer.space != space:
+            raise TileError(f"{what}: {role} {memory.describe()} is not in {name}", code="T122",
+                            help=f"allocate it with T.alloc_{name} and load it from L1; {other} takes matrices in L1")
 
 
 class GemmWarpPolicy:
@@ -243,8 +292,8 @@ def _require_whole_fractals(what: str, n_actual: object) -> None:
 def _sizes(what: str, a: Tile, c: Tile, k: Number | None, n: Number | None, *, transpose_a: bool) -> list[Extent]:
     """Returns the sizes m, k and n of a product of which the author gave some; the others are those of ``a`` and ``c``."""
     builder = Builder.running(what)
-    rows, columns = _matrix(what, "C", c).extents
-    depth = _matrix(what, "A", a).extents[0 if transpose_a else 1]
+    rows, columns = as_matrix(what, "C", c).extents
+    depth = as_matrix(what, "A", a).extents[0 if transpose_a else 1]
     for name, value in (("k_actual", k), ("n_actual", n)):
         if isinstance(value, bool) or (isinstance(value, int) and value <= 0):
             raise TileError(f"{what}: {name} is {value}", code="T145", help=f"{name} must be at least 1")
@@ -266,20 +315,37 @@ def _cut_columns(what: str, memory: Addressable, columns: Extent) -> Addressable
     return resized(memory, sizes)
 
 
-def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool,
-             unit_flag: str | None = None, passes: object = None) -> None:
+def emit_product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool,
+                 unit_flag: str | None = None, passes: object = None, scales: Scales | None = None) -> None:
+    """Emits a matrix product, after the checks of its operands.
+
+    Args:
+        what: the name of the call, for messages.
+        a, b, c: the operands and the accumulator.
+        size: the sizes m, k and n; None for those of the matrices.
+        init: whether the product replaces the contents of ``c``.
+        transpose_a, transpose_b: whether ``a`` is stored as (k, m), and ``b`` as (n, k).
+        unit_flag: how the product passes blocks of ``c`` on; None for no unit flags.
+        passes: a condition for passing the blocks on.
+        scales: the scales of MX matrices; None for other matrices.
+
+    Raises:
+        TileError: as ``T.gemm``.
+    """
     builder = Builder.running(what)
-    matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
+    matrices = {role: as_matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
     if size is not None:
         starts = {role for role, value in (("A", a), ("B", b), ("C", c)) if not isinstance(value, Addressable)}
         matrices = _real_sizes(builder, what, matrices, size, transpose_a, transpose_b, starts)
     left, right, result = matrices["A"], matrices["B"], matrices["C"]
     _check_shapes(what, left, right, result, transpose_a, transpose_b)
-    _check_types(what, left, right, result)
+    if scales is None:
+        _check_types(what, left, right, result)
     depth = left.extents[0 if transpose_a else 1]
-    if left.dtype == "int4" and isinstance(depth, int) and depth % _INT4_BLOCK:
-        raise TileError(f"{what}: k is {depth}, and a product of int4 needs a multiple of {_INT4_BLOCK}", code="T120",
+    if (left.dtype == "int4" or scales is not None) and isinstance(depth, int) and depth % _INT4_BLOCK:
+        kind = "int4" if scales is None else "MX matrices"
+        raise TileError(f"{what}: k is {depth}, and a product of {kind} needs a multiple of {_INT4_BLOCK}", code="T120",
                         notes=[f"{role} is {memory.describe()}" for role, memory in (("A", left), ("B", right))],
                         help="pad A and B with zeros along k")
     for role in ("A", "B"):
@@ -293,11 +359,18 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
                                 transpose_a=transpose_a, transpose_b=transpose_b, int4=left.dtype == "int4",
-                                unit_flag=unit_flag,
+                                held=None if scales is None else scales.format, unit_flag=unit_flag,
+                                scales=(None, None) if scales is None else scales.operands(
+                                    builder, what, result.extents, depth),
                                 passes=None if passes is None else arithmetic.truth(builder, passes).ssa(builder)), what)
 
 
-def _matrix(what: str, role: str, value: object) -> Addressable:
+def as_matrix(what: str, role: str, value: object) -> Addressable:
+    """Returns an operand of a product with its two axes; leading axes of size 1 are dropped.
+
+    Raises:
+        TileError: T110, T120, it is no matrix.
+    """
     memory = as_memory(what, role, value, packed=True)
     kept = list(memory.kept)
     while len(kept) > 2 and isinstance(memory.sizes[kept[0]], int) and memory.sizes[kept[0]] == 1:

@@ -31,6 +31,7 @@ from tilelang_npu.language.operands import (
     view,
     with_axes,
 )
+from tilelang_npu.language.scale_loads import load_scales
 from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.unit_flag_argument import unit_flag_mode
 from tilelang_npu.ops import DType
@@ -46,7 +47,7 @@ WHAT = "T.copy"
 def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None, size: Sizes | None = None,
          pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None,
          tmp: Tile | None = None, unit_flag: int | None = None, real_k: Number | None = None, real_n: Number | None = None,
-         stride: Number | None = None, jump: Number | None = None) -> None:
+         stride: Number | None = None, jump: Number | None = None, src_layout: str | None = None) -> None:
     """Copy the tile ``src`` to ``dst``, and convert its elements to the element type of ``dst``.
 
     An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
@@ -85,12 +86,16 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         jump: for a load of a tile of two rows: the distance in the tensor, in elements, from the element ``src`` to the first
             element of the other row. It may be negative and need not be constant. The row that is first in the tensor becomes
             the first row of the tile. Row ends of the tensor do not matter.
+        src_layout: for a load of scales (``T.alloc_L1_scale_a``, ``T.alloc_L1_scale_b``) from a global tensor: how the tensor
+            has them, ``MX_A_ND``, ``MX_A_DN``, ``MX_B_ND`` or ``MX_B_DN``; see ``T.gemm_mx``. Of the other arguments, only
+            ``pad_value`` is possible then.
 
     Raises:
         TileError: T131, the shapes differ, or neither operand has a shape; T112, the operands share
             elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` is given and the source
             is on chip, or ``enable_relu`` or ``transpose`` is given and both operands are in GM, or ``unit_flag``, ``real_k``,
-            ``real_n``, ``stride`` or ``jump`` is given for a copy between other memories; T145, an argument has no such value;
+            ``real_n``, ``stride``, ``jump`` or ``src_layout`` is given for a copy between other memories; T110, with
+            ``src_layout``, the elements are no scales; T145, an argument has no such value;
             S307, while the kernel runs, a pipe waits for blocks of L0C that the other pipe does not pass on.
     """
     builder = Builder.running(WHAT)
@@ -116,6 +121,13 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     flag = unit_flag_mode(WHAT, unit_flag)
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
     use_scratch(WHAT, tmp, src, dst, flat=False)
+    if src_layout is not None:
+        others = (width, region, stride, jump, flag, real_k, real_n)
+        if relu or transposed or any(value is not None for value in others):
+            raise TileError(f"{WHAT}: src_layout is given with another argument than pad_value", code="T145",
+                            help="remove the other arguments")
+        load_scales(builder, WHAT, source, target, src_layout, pad_value)
+        return
     if jump is not None:
         if width is not None or stride is not None or relu or transposed or pad_value is not None or flag is not None:
             raise TileError(f"{WHAT}: jump is given with coalesced_width, stride, enable_relu, transpose, pad_value or "
@@ -145,8 +157,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if pad_value is not None and a.buffer.space != "gm":
         raise TileError(f"{WHAT}: pad_value is for elements past the end of a global tensor, and {a.describe()} is on the chip",
                         code="T231", help="remove pad_value, or fill the destination first")
-    if "int4" in (a.dtype, b.dtype):
-        _require_plain_int4(a, b, transposed or relu or pad_value is not None)
+    if a.dtype.stored != a.dtype or b.dtype.stored != b.dtype:
+        _require_plain_bytes(a, b, transposed or relu or pad_value is not None)
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
         scaled(builder, WHAT, a, b, "rint")
@@ -158,8 +170,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
                     by_point=builder.dialect == "npuir")
 
 
-def _require_plain_int4(a: Addressable, b: Addressable, changes: bool) -> None:
-    """Checks that a copy of int4 elements, two of which are in a byte, changes nothing of them.
+def _require_plain_bytes(a: Addressable, b: Addressable, changes: bool) -> None:
+    """Checks that a copy of elements of 4 bits, two of which are in a byte, or of exponents changes nothing of them.
 
     Args:
         a, b: source and destination.
@@ -168,12 +180,14 @@ def _require_plain_int4(a: Addressable, b: Addressable, changes: bool) -> None:
     Raises:
         TileError: T110, the other side has another element type; T190, the copy changes elements.
     """
+    special = a.dtype if a.dtype.stored != a.dtype else b.dtype
     if a.dtype != b.dtype:
-        raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()}: a copy does not convert int4",
-                        code="T110", help="copy to a buffer of the same type, and convert it with T.tile.cast")
+        raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()}: a copy does not convert {special}",
+                        code="T110", help="copy to a buffer of the same type" + (
+                            ", and convert it with T.tile.cast" if special == "int4" else ""))
     if changes:
-        raise TileError(f"{WHAT}: a copy of int4 with transpose, enable_relu or pad_value", code="T190",
-                        help="convert the tile to float16 with T.tile.cast first")
+        raise TileError(f"{WHAT}: a copy of {special} with transpose, enable_relu or pad_value", code="T190",
+                        help="convert the tile to float16 with T.tile.cast first" if special == "int4" else "remove it")
 
 
 def _part_for_product(builder: Builder, a: Addressable, b: Addressable, k: object, n: object, *, transpose: bool,

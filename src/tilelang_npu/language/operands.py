@@ -41,15 +41,16 @@ def as_memory(what: str, role: str, value: object, *, packed: bool = False) -> A
         what: the name of the call, for messages.
         role: the operand, for messages.
         value: the argument of the call.
-        packed: whether the call takes elements of int4, two of which are in a byte.
+        packed: whether the call takes elements of 4 bits, two of which are in a byte, and exponents (float8_e8m0fnu).
 
     Raises:
-        TileError: T110, the value is none of these, or has elements of int4, which the call does not take.
+        TileError: T110, the value is none of these, or has elements of these types, which the call does not take.
     """
     if isinstance(value, Addressable):
-        if value.dtype == "int4" and not packed:
-            raise TileError(f"{what}: {role} {value.describe()} has elements of int4", code="T110",
-                            help="only copies, T.gemm and conversions to and from float16 take int4: convert it first")
+        if value.dtype.stored != value.dtype and not packed:
+            advice = ("only copies, T.gemm and conversions to and from float16 take int4: convert it first"
+                      if value.dtype == "int4" else f"only copies and products of scaled operands take {value.dtype}")
+            raise TileError(f"{what}: {role} {value.describe()} has elements of {value.dtype}", code="T110", help=advice)
         return value
     place = place_of(value)
     if place is None:

@@ -196,8 +196,10 @@ def _vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "r
 
 
 def _conversion_ends(what: str, src: object, dst: object) -> tuple[Addressable, Addressable]:
-    """Returns the operands of a conversion, which may be packed."""
-    return as_memory(what, "the input", src, packed=True), as_memory(what, "the destination", dst, packed=True)
+    """Returns the operands of a conversion, which may be of int4."""
+    ends = [as_memory(what, role, value, packed=getattr(value, "dtype", None) == "int4")
+            for role, value in (("the input", src), ("the destination", dst))]
+    return ends[0], ends[1]
 
 
 def _convert(what: str, source: Addressable, target: Addressable, mode: str) -> None:

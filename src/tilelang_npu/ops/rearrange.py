@@ -54,6 +54,22 @@ def unpack_int4(pairs: Array) -> Array:
     return found
 
 
+_FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+"""The magnitudes of float4_e2m1fn by their three bits (OCP Microscaling Formats, MX specification 1.0)."""
+
+
+def unpack_float4(pairs: Array) -> Array:
+    """Returns the float4_e2m1fn elements of bytes as float32, twice as many along the last axis.
+
+    The lower four bits of a byte are the element with the even index; the highest of the four bits is the sign.
+    """
+    bits = np.ascontiguousarray(pairs).view(np.uint8)
+    table = np.concatenate([_FLOAT4, -_FLOAT4])
+    found = np.empty((*bits.shape[:-1], 2 * bits.shape[-1]), np.float32)
+    found[..., ::2], found[..., 1::2] = table[bits & 15], table[bits >> 4]
+    return found
+
+
 def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
     """Writes ``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``."""
     total = np.asarray(offset, np.int64)

@@ -84,16 +84,20 @@ VECTOR = MappingProxyType({
     "vector_function": VectorRate(slope16=1, slope32=1, fixed=44),
 })
 
+# Scales of MX matrices have a memory of their own in L0, which is not modelled: T.mma_mx takes them from L1.
+UNITS = tuple(replace(unit, operands=MappingProxyType({**unit.operands, "scaleA": ("cbuf",), "scaleB": ("cbuf",)}))
+              if unit.pipe == "M" else unit for unit in a2.UNITS)
+
 CUBE = Cube(
     m=16,
-    k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "f8E4M3FN": 32, "f8E5M2": 32, "i4": 64, "f32": 1,
-                             "hf32": 8}),  # DOC TPC
+    k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "f8E4M3FN": 32, "f8E5M2": 32, "f4E2M1FN": 64, "i4": 64,
+                             "f32": 1, "hf32": 8}),  # DOC TPC; fp4: twice fp8 (Huawei Connect 2025: 2 and 1 PFLOPS)
     overhead=0.3, latency=24, burst=54,  # MSKPP 910_95; the others as A2
 )
 
 # AscendNPU-IR: isRegBasedArch and isAscend950 are true (HACC/Utils/Utils.cpp), and what verifiers allow then.
 FEATURES = replace(
-    a2.FEATURES, vector_registers=True, vector_modes=True, fixpipe_columns=True, fixpipe_channel_split=True,
+    a2.FEATURES, vector_registers=True, vector_modes=True, fixpipe_columns=True, fixpipe_channel_split=True, block_scales=True,
     element_types=(*a2.FEATURES.element_types, "f8E4M3FN", "f8E5M2"),
 )
 
@@ -101,7 +105,7 @@ ASCEND_910_95 = Chip(
     name="Ascend910_95", family="A5", aliases=("950", "910_9589", "910_9581", "950PR_9589", "950DT_9581", "a5"),
     hivm_target="Ascend910_9589",
     aic=32, aiv=64, clock=1650 * MHz, hbm=128 * GiB, l2=128 * MiB,  # INI
-    memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
+    memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
     scalar=a2.SCALAR, sync=a2.SYNC,
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
     launch=a2.LAUNCH, links=a3.LINKS, features=FEATURES,

@@ -402,6 +402,7 @@ class Features(_Table):
         fixpipe_to_ub: whether fixpipe can store to UB. ``Chip`` computes this field from its paths.
         fixpipe_splits: the number of Vector cores among which fixpipe can divide the rows of a tile that it stores to UB; 1 if
             it cannot. ``Chip`` computes this field from its paths.
+        block_scales: whether the Cube core multiplies MX matrices, which have a scale for 32 elements.
     """
 
     vector_registers: bool
@@ -411,6 +412,7 @@ class Features(_Table):
     fixpipe_channel_split: bool
     fixpipe_to_ub: bool = False
     fixpipe_splits: int = 1
+    block_scales: bool = False
 
     def lacks(self, needed: Features) -> list[str]:
         """Returns the names of the fields in which ``needed`` has a capability that this object lacks."""

@@ -40,6 +40,8 @@ _ROWS = (
     _row("float64", "f64", np.float64, 64, "float", "double"),
     _row("float8_e4m3fn", "f8E4M3FN", "float8_e4m3fn", 8, "float", "e4m3_float8", "float8_e4m3"),
     _row("float8_e5m2", "f8E5M2", "float8_e5m2", 8, "float", "e5m2_float8"),
+    _row("float8_e8m0fnu", "f8E8M0FNU", "float8_e8m0fnu", 8, "float", "e8m0_float8", "float8_e8m0"),
+    _row("float4_e2m1fn", "f4E2M1FN", "float4_e2m1fn", 4, "float", "e2m1_float4", "float4_e2m1", "float4_e2m1fn_x2"),
     _row("int4", "i4", "int4", 4, "int"),
     _row("int8", "i8", np.int8, 8, "int"),
     _row("int16", "i16", np.int16, 16, "int", "short"),
@@ -93,7 +95,7 @@ class DType(str):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy dtype that holds one element; ``bool`` and ``int4`` take one byte there."""
+        """The NumPy dtype that holds one element; ``bool`` and types of 4 bits take one byte there."""
         return self._row.numpy
 
     @property
@@ -105,6 +107,19 @@ class DType(str):
     def nbytes(self) -> int:
         """The number of bytes of an element in memory; an element of less than 8 bits takes one byte."""
         return max(1, self._row.bits // 8)
+
+    @property
+    def packed(self) -> bool:
+        """Whether a byte of memory holds two elements: the lower four bits the one with the even index."""
+        return self._row.bits == 4
+
+    @property
+    def stored(self) -> DType:
+        """The element type of the memory that holds such elements: int8 for a pair of 4 bits, uint8 for the exponents of
+        ``float8_e8m0fnu``, and the type itself for all others."""
+        if self.packed:
+            return DType("int8")
+        return DType("uint8") if self._row.name == "float8_e8m0fnu" else self
 
     bytes = itemsize = nbytes
     """TileLang's names of :attr:`nbytes`."""

@@ -207,18 +207,18 @@ class Region(Addressable):
         return builder.discardable(made).results[0]
 
     def _in_bytes(self, builder: Emitter, what: str, parts: tuple[Extent, ...]) -> tuple[Extent, ...]:
-        """Returns offsets or sizes in elements of the memref: for int4, which is packed, the last one counts bytes.
+        """Returns offsets or sizes in elements of the memref: for 4 bits, which are packed, the last one counts bytes.
 
         Raises:
             TileError: T111, the last one is odd, and two elements are in one byte.
         """
-        if self.dtype != "int4":
+        if not self.dtype.packed:
             return parts
         last = parts[-1]
         form = None if isinstance(last, int) else last.form
         if (isinstance(last, int) and last % 2) or (form is not None and form.known and form.constant % 2):
             raise TileError(f"the {what} of {self.describe()} along the last axis of {self.name} is odd, and a byte holds two"
-                            " elements of int4", code="T111", help="slice pairs of elements")
+                            f" elements of {self.dtype}", code="T111", help="slice pairs of elements")
         return (*parts[:-1], last // 2 if isinstance(last, int) else extent(builder, last // 2))
 
     def __str__(self) -> str:

@@ -58,25 +58,26 @@ def element_type(kind: DType) -> Attribute:
     """Returns the MLIR type of a buffer's elements; unsigned integers have an unsigned type such as ``ui8``.
 
     Raises:
-        TileError: T190, elements of int4, which :func:`buffer_type` packs in pairs, and which have no address of their own.
+        TileError: T190, elements of 4 bits, which :func:`buffer_type` packs in pairs, and which have no address of their own.
     """
-    if kind == "int4":
-        raise TileError("elements of int4 have no address of their own: a byte holds two", code="T190",
-                        help="convert the tile to float16 with T.tile.cast first")
+    if kind.packed:
+        advice = "convert the tile to float16 with T.tile.cast first" if kind == "int4" else "copy tiles, and multiply them"
+        raise TileError(f"elements of {kind} have no address of their own: a byte holds two", code="T190", help=advice)
+    kind = kind.stored
     if kind.is_integer and not kind.is_signed:
         return IntegerType(kind.bits, Signedness.UNSIGNED)
     return scalar_type(kind)
 
 
 def packed_size(size: int) -> int:
-    """Returns the number of bytes of a row of int4 elements; -1 for a size that is not constant.
+    """Returns the number of bytes of a row of elements of 4 bits; -1 for a size that is not constant.
 
     Raises:
         TileError: T111, the size is odd.
     """
     if size > 0 and size % 2:
-        raise TileError(f"an int4 buffer has an odd contiguous dimension, {size}, and a byte holds two elements", code="T111",
-                        help="round the last axis up to an even size")
+        raise TileError(f"a buffer of 4-bit elements has an odd contiguous dimension, {size}, and a byte holds two of them",
+                        code="T111", help="round the last axis up to an even size")
     return size // 2
 
 
@@ -84,8 +85,8 @@ def packed_size(size: int) -> int:
 def buffer_type(kind: DType, shape: tuple[int, ...], space: BufferSpace) -> MemRefType[Attribute]:
     """Returns the memref type of a buffer.
 
-    Elements of int4 are packed: the memref has bytes (i8), the lower half of which is the element with the even index, and half
-    the size along the last axis.
+    Elements of 4 bits are packed: the memref has bytes (i8), the lower half of which is the element with the even index, and
+    half the size along the last axis. Exponents (float8_e8m0fnu) are bytes (ui8).
 
     Args:
         kind: the element type.
@@ -93,10 +94,10 @@ def buffer_type(kind: DType, shape: tuple[int, ...], space: BufferSpace) -> MemR
         space: the memory space.
 
     Raises:
-        TileError: T111, the last axis of an int4 buffer has an odd size.
+        TileError: T111, the last axis of a buffer of 4-bit elements has an odd size.
     """
-    if kind == "int4":
-        kind, shape = DType("int8"), (*shape[:-1], packed_size(shape[-1]))
+    if kind.packed:
+        kind, shape = kind.stored, (*shape[:-1], packed_size(shape[-1]))
     memory: Attribute = (tile.ScopeAttr(tile.OpenMemory(space)) if space == "shared" or space == "fragment" or space == "local"
                          else hivm.address_space(space))
     return MemRefType(element_type(kind), shape, NoneAttr(), memory)

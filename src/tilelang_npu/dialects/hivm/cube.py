@@ -42,7 +42,7 @@ from tilelang_npu.target.chip_data import Pipe
 
 __all__ = [
     "NO_EVENT", "SYNC_ARGUMENTS", "BatchMmadL1Op", "Conv1dL1Op", "Conv2dL1Op", "Conv3dL1Op", "MacroStep", "MmadL1Op",
-    "MmadMxL1Op", "SharedEvent",
+    "MmadMxL1Op", "SharedEvent", "mx_format",
 ]
 
 SYNC_ARGUMENTS = 7
@@ -246,6 +246,13 @@ class _ClearedProductOp(StructuredTableOp):
 MX_MATRIX = frozenset(mlir_type(element) for element in dtypes("f8E4M3FN", "f8E5M2", "ui8", "i8"))
 MX_SCALE = frozenset(mlir_type(element) for element in dtypes("ui8", "i8"))
 MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in (1, 2, 3)), "the format of a matrix: 1, 2 or 3 of type i32")
+
+
+def mx_format(number: int) -> IntegerAttr:
+    """Returns the attribute that says what the bytes of an MX matrix hold: 1 for fp8 e5m2, 2 for fp8 e4m3, 3 for fp4 e2m1."""
+    return IntegerAttr(number, i32)
+
+
 _SYNC_ARGUMENTS = " " + group("sync_related_args?", "sync_related_args") + " (`->` type($result_tensors)^)?"
 
 

@@ -43,6 +43,8 @@ BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__buil
 """The functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
 MMA = "mma"
 """The symbol of the custom op that multiplies a matrix in L0A by one in L0B and accumulates in L0C."""
+MMA_MX = "mma_mx"
+"""The symbol of the custom op that multiplies MX matrices in L0A and L0B, with their scales in L1."""
 _UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}
@@ -89,14 +91,19 @@ class _CustomOp(StructuredOp):
     @property
     def _is_product(self) -> bool:
         """Whether the op is a matrix product: its inputs are two matrices, an i1 to clear the accumulator, three sizes, and, if
-        only run time knows it, the unit flag: 2 or 3.
+        only run time knows it, the unit flag: 2 or 3. MX matrices are followed by their scales.
         """
-        return self.symbol == MMA and len(self.ins()) in (6, 7)
+        return (self.symbol == MMA and len(self.ins()) in (6, 7)) or (self.symbol == MMA_MX and len(self.ins()) == 8)
+
+    @property
+    def _sizes_at(self) -> int:
+        """The position of the first size of a matrix product among its inputs, after the i1 to clear the accumulator."""
+        return 5 if self.symbol == MMA_MX else 3
 
     def role(self, field: str, index: int) -> str:
         """Returns ``a``, ``b`` or ``c`` for the matrices of a matrix product, as for ``mmadL1``, else the usual role."""
         if self._is_product and field != "temp_buffers":
-            return "c" if field == "outputs" else "ab"[index]
+            return "c" if field == "outputs" else ("a", "b", "scaleA", "scaleB")[index]
         return super().role(field, index)
 
     def reads_destination(self, target: SSAValue) -> bool:
@@ -106,7 +113,7 @@ class _CustomOp(StructuredOp):
         field ``accumulates`` of its entry in the op table is set.
         """
         entry = operation_of_symbol(self.symbol)
-        return (target in self.ins() or (self._is_product and not is_known_true(self.ins()[2]))
+        return (target in self.ins() or (self._is_product and not is_known_true(self.ins()[self._sizes_at - 1]))
                 or (isinstance(entry, Composite) and entry.accumulates))
 
     def writes_partially(self) -> bool:
@@ -116,7 +123,8 @@ class _CustomOp(StructuredOp):
         ``partial`` of its entry in the op table.
         """
         if self._is_product:
-            rows, columns = constant_value(self.ins()[3]), constant_value(self.ins()[5])
+            first = self._sizes_at
+            rows, columns = constant_value(self.ins()[first]), constant_value(self.ins()[first + 2])
             return rows is None or columns is None or rows * columns != prod(shape_of(self.outs()[0]))
         entry = operation_of_symbol(self.symbol)
         return isinstance(entry, Structured) and entry.partial

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    AttrSizedOperandSegments,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -31,6 +32,7 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 from tilelang_npu.dialects.tile.structure import vector_cores_of
+from tilelang_npu.ops.scale_layouts import GROUP, SCALE_LAYOUTS
 
 __all__ = [
     "BroadcastOp", "CopyOp", "ElementwiseOp", "FillOp", "GemmOp", "ReduceOp",
@@ -56,7 +58,8 @@ class CopyOp(EffectsOp):
     each element is combined atomically with that of the global destination, by a sum, or the larger or smaller value. With
     ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the source matrix are divided
     evenly between the Vector cores, in order. With ``unit_flag``, a copy from L0C waits for each block of L0C until a product
-    with a unit flag passes the block on, and then gives the block back.
+    with a unit flag passes the block on, and then gives the block back. With ``scales``, the source has the scales of an MX
+    matrix in this layout (``ops/scale_layouts.py``), and the destination has them as [M, K / 32] or [K / 32, N].
     """
 
     name = "tile.copy"
@@ -69,15 +72,17 @@ class CopyOp(EffectsOp):
     atomic = opt_prop_def(StringAttr)
     halves = opt_prop_def(UnitAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
+    scales = opt_prop_def(StringAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
         " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)?"
-        " (`unit_flag` $unit_flag^)? attr-dict"
+        " (`unit_flag` $unit_flag^)? (`scales` $scales^)? attr-dict"
         " `:` type($source) `to` type($target)"
     )
 
     def __init__(self, source: SSAValue, target: SSAValue, pad: SSAValue | None = None, *, transpose: bool = False,
-                 relu: bool = False, round_mode: str | None = None, atomic: str | None = None, unit_flag: str | None = None):
+                 relu: bool = False, round_mode: str | None = None, atomic: str | None = None, unit_flag: str | None = None,
+                 scales: str | None = None):
         super().__init__(
             operands=[source, target, [pad] if pad is not None else []],
             properties={
@@ -86,6 +91,7 @@ class CopyOp(EffectsOp):
                 "round_mode": StringAttr(round_mode) if round_mode else None,
                 "atomic": StringAttr(atomic) if atomic else None,
                 "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
+                "scales": StringAttr(scales) if scales else None,
             },
         )
 
@@ -95,6 +101,11 @@ class CopyOp(EffectsOp):
             source = (*source[:-2], source[-1], source[-2])
         if self.halves is not None:
             source = (*source[:-2], source[-2] // vector_cores_of(self), source[-1])
+        if self.scales is not None:
+            layout = SCALE_LAYOUTS.get(self.scales.data)
+            if layout is None:
+                fail(f"there is no layout {self.scales.data!r} of scales")
+            source = layout.logical_shape(source)
         kind = self.source.type
         loads = isinstance(kind, MemRefType) and kind.memory_space == address_space("gm")
         if len(source) != len(target) or any(s != t and -1 not in (s, t) and not (loads and s < t)
@@ -107,14 +118,19 @@ class CopyOp(EffectsOp):
         return self.atomic is not None
 
 
-@op_with_effects(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
+@op_with_effects(reads={"a": "left", "b": "right", "scale_a": "scale", "scale_b": "scale"}, writes={"c": "accumulator"})
 class GemmOp(EffectsOp):
     """Computes ``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true.
 
     A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``. With
-    ``int4``, A and B are bytes (i8) that hold two elements each, so their last axes have half of these sizes. With
-    ``unit_flag``, the product waits for each block of C until the copy that takes the block has given it back, and passes the
-    block on to the next copy if the flag is ``ENABLED_WITH_UPDATE`` or ``passes`` is true.
+    ``int4``, A and B are bytes (i8) that hold two elements each, so their last axes have half of these sizes.
+
+    With scales, A and B are MX matrices: each group of 32 elements along K is multiplied by a power of two, whose biased
+    exponent is a byte of ``scale_a`` [M, K / 32] or ``scale_b`` [K / 32, N], whether A and B are transposed or not. If A and B
+    are bytes then, ``format`` says what they hold: ``e4m3`` or ``e5m2``, or ``e2m1``, two elements in each byte.
+
+    With ``unit_flag``, the product waits for each block of C until the copy that takes the block has given it back, and passes
+    the block on to the next copy if the flag is ``ENABLED_WITH_UPDATE`` or ``passes`` is true.
     """
 
     name = "tile.gemm"
@@ -123,27 +139,38 @@ class GemmOp(EffectsOp):
     c = operand_def(MemRefType)
     init = operand_def(i1)
     passes = opt_operand_def(i1)
+    scale_a = opt_operand_def(MemRefType)
+    scale_b = opt_operand_def(MemRefType)
     transpose_a = opt_prop_def(UnitAttr)
     transpose_b = opt_prop_def(UnitAttr)
     int4 = opt_prop_def(UnitAttr)
+    format = opt_prop_def(StringAttr)
     unit_flag = opt_prop_def(UnitFlagAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? (`int4` $int4^)?"
+        " (`format` $format^)? (`scale_a` $scale_a^ `:` type($scale_a))? (`scale_b` $scale_b^ `:` type($scale_b))?"
         " (`unit_flag` $unit_flag^)? (`passes` $passes^)? attr-dict `:` type($a) `,` type($b) `into` type($c)"
     )
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False,
-                 transpose_b: bool = False, int4: bool = False, unit_flag: str | None = None,
-                 passes: SSAValue | None = None):
+                 transpose_b: bool = False, int4: bool = False, held: str | None = None, unit_flag: str | None = None,
+                 passes: SSAValue | None = None, scales: tuple[SSAValue | None, SSAValue | None] = (None, None)):
         super().__init__(
-            operands=[a, b, c, init, passes],
+            operands=[a, b, c, init, passes, *scales],
             properties={
                 "transpose_a": UnitAttr() if transpose_a else None,
                 "transpose_b": UnitAttr() if transpose_b else None,
                 "int4": UnitAttr() if int4 else None,
+                "format": StringAttr(held) if held else None,
                 "unit_flag": UnitFlagAttr(unit_flag) if unit_flag else None,
             },
         )
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a byte of A and B holds two elements."""
+        return self.int4 is not None or (self.format is not None and self.format.data == "e2m1")
 
     def sizes(self) -> tuple[int, int, int]:
         """Returns M, K and N, as the shapes of A and B give them, with -1 for a dynamic size."""
@@ -155,7 +182,7 @@ class GemmOp(EffectsOp):
     def _logical_shape(self, operand: SSAValue) -> tuple[int, ...]:
         """Returns the shape of A or B in elements of the product."""
         shape = shape_of(operand)
-        return shape if self.int4 is None or not shape or shape[-1] < 0 else (*shape[:-1], 2 * shape[-1])
+        return (*shape[:-1], 2 * shape[-1]) if self.is_packed and shape and shape[-1] >= 0 else shape
 
     def verify_(self) -> None:
         a, b, c = self._logical_shape(self.a), self._logical_shape(self.b), shape_of(self.c)
@@ -166,6 +193,14 @@ class GemmOp(EffectsOp):
         for name, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
             if left != right and -1 not in (left, right):
                 fail(f"{name} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})")
+        if (self.scale_a is None) is not (self.scale_b is None):
+            fail("a gemm of MX matrices has the scales of both")
+        if self.scale_a is not None and self.scale_b is not None:
+            groups = k // GROUP if k >= 0 else -1
+            for name, scales, wanted in (("A", self.scale_a, (m, groups)), ("B", self.scale_b, (groups, n))):
+                have = shape_of(scales)
+                if len(have) != 2 or any(x != y and -1 not in (x, y) for x, y in zip(have, wanted, strict=True)):
+                    fail(f"the scales of {name} must have shape {shape_text(wanted)}, not {shape_text(have)}")
 
     def reads_destination(self, target: SSAValue) -> bool:
         """Whether the op may add to the old values of C: it does, unless ``init`` is known to be true."""

@@ -457,13 +457,16 @@ def _checked(parameter: Parameter, argument: object, written: bool) -> Argument:
         error.notes = tuple(_call_note())
         raise error.at(where) from None
     is_torch = hasattr(argument, "contiguous")
-    if parameter.dtype == "int4":
+    if parameter.dtype.packed:
         array = _in_bytes(array)
         if array.dtype != np.int8:
-            raise TileError(f"{name} has elements of int4, two in each byte; the array has {array.dtype}", code="T402",
-                            location=where, notes=_call_note(),
-                            help="pass an array of int8 with half as many columns, or a tensor of torch.int4: the lower four"
+            own = "torch.int4" if parameter.dtype == "int4" else "torch.float4_e2m1fn_x2"
+            raise TileError(f"{name} has elements of {parameter.dtype}, two in each byte; the array has {array.dtype}",
+                            code="T402", location=where, notes=_call_note(),
+                            help=f"pass an array of int8 with half as many columns, or a tensor of {own}: the lower four"
                                  " bits of a byte are the element with the even index")
+    elif parameter.dtype.stored != parameter.dtype and array.dtype == parameter.dtype.numpy:
+        array = array.view(parameter.array_dtype)
     if array.dtype != parameter.array_dtype:
         dtype = parameter.dtype
         conversion = f"to(torch.{dtype})" if is_torch else f"astype({dtype.numpy.type.__module__}.{dtype.numpy})"
@@ -589,11 +592,11 @@ def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
 
 def _declared_sizes(parameter: Parameter, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the shape in elements of the array of a tensor, the inverse of :meth:`Parameter.array_shape`."""
-    return (*sizes[:-1], 2 * sizes[-1]) if parameter.dtype == "int4" else sizes
+    return (*sizes[:-1], 2 * sizes[-1]) if parameter.dtype.packed else sizes
 
 
 def _in_bytes(array: Array) -> Array:
-    """Returns the memory of an int4 tensor as pairs of elements in bytes of type int8.
+    """Returns the memory of a tensor of elements of 4 bits as pairs of elements in bytes of type int8.
 
     An array of int8 or uint8 has the pairs. ``torch.int4`` has a byte for each element, of which a kernel uses the first half:
     the tensor's elements in the packed order.
@@ -610,7 +613,7 @@ def _in_bytes(array: Array) -> Array:
 def _fill_uninitialised(array: Array, dtype: DType) -> None:
     """Fills an array that has no defined contents: with NaN for floats, for integers with a byte that results rarely contain.
     """
-    if dtype.is_float:
+    if dtype.is_float and dtype.stored == dtype:
         array.fill(np.nan)
     elif dtype.is_bool:
         array.fill(0)

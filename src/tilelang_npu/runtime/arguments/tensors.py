@@ -79,6 +79,9 @@ def _from_torch(tensor: torch.Tensor) -> Array:
         bits, dtype = _reinterpreted()[name]
         viewed: Array = plain.view(getattr(sys.modules["torch"], bits)).numpy().view(dtype)
         return viewed
+    if name == "float4_e2m1fn_x2":  # two elements in each byte
+        pairs: Array = plain.view(sys.modules["torch"].uint8).numpy()
+        return pairs
     if name == "int4":
         unpacked: Array = plain.view(sys.modules["torch"].int8).numpy().view(INT4_OF_TORCH)
         return unpacked

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch
 
 _INTEGERS = 4
+_EXPONENTS = (125, 130)
+"""The biased exponents of generated scales: from the first one to below the second one; 127 is a scale of 1."""
 """Generated integers are from 0 to this number, exclusive: they may be indices, which must be small."""
 
 
@@ -45,7 +47,11 @@ def generated_inputs(kernel: CompiledKernel, like: Sequence[Argument] | None = N
                             code="T810", help="call the kernel in the script, so that its arguments are known")
         if given is None:
             shape = parameter.array_shape(shape)
-        values = rng.standard_normal(shape) if parameter.dtype.is_float else rng.integers(0, _INTEGERS, size=shape)
+        if parameter.dtype.stored != parameter.dtype:
+            low, high = (-128, 128) if parameter.dtype.packed else _EXPONENTS
+            values = rng.integers(low, high, size=shape)
+        else:
+            values = rng.standard_normal(shape) if parameter.dtype.is_float else rng.integers(0, _INTEGERS, size=shape)
         made.append(values.astype(parameter.array_dtype))
     return made
 

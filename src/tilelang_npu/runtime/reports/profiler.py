@@ -148,11 +148,13 @@ def make_array(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: 
         rng: the random number generator.
 
     Returns:
-        The array; for int4, bytes with two elements each, half as many along the last axis.
+        The array; for elements of 4 bits, bytes with two elements each, half as many along the last axis.
     """
-    if dtype == "int4":
+    if dtype.packed:
         low, high = (0, 1) if kind is TensorSupplyType.Zero else (-128, 128)
         return rng.integers(low, high, (*shape[:-1], shape[-1] // 2)).astype(np.int8)
+    if dtype.stored != dtype:  # exponents of scales, around 2 to the power of 0
+        return rng.integers(125, 130, shape).astype(dtype.stored.numpy)
     if kind is TensorSupplyType.Zero:
         return np.zeros(shape, dtype.numpy)
     if kind is TensorSupplyType.One:

@@ -19,7 +19,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import STEP, terms
 from tilelang_npu.simulator.codegen.code_scopes import Int
-from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
+from tilelang_npu.simulator.codegen.handlers import custom, effect, op_name, unsupported
 from tilelang_npu.simulator.codegen.moves import panels, transfer
 from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
@@ -32,7 +32,7 @@ from tilelang_npu.target.chip_data import Space
 _NONE = Int(-1)
 
 
-def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
+def matrix_shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
     """Returns the shape of a matrix; for a size that is only known at run time, the largest one possible."""
     view = alternatives(buffer)[0]
     shape = [size.constant if size.known else _most(view, axis) for axis, size in enumerate(view.sizes)]
@@ -49,7 +49,7 @@ def _most(view: StridedView, axis: int) -> float:
     return min(size, (view.limit[1] - view.limit[0]) // stride.constant)
 
 
-def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
+def logical_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     """Returns the numbers of rows and columns of a matrix, given the shape of its buffer: ``[C1, R1, r0, c0]`` or two sizes."""
     if len(shape) == 2:
         return shape[0], shape[1]
@@ -76,8 +76,8 @@ def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, in
     """
     for name, (size, first, second, what) in sizes.items():
         if size.known and size.constant > min(first, second):
-            raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {first} and {second} {what}",
-                            code="T507", location=location_of(op))
+            raise TileError(f"{op_name(op)} multiplies {name} = {size.constant}, but its buffers have {first} and {second}"
+                            f" {what}", code="T507", location=location_of(op))
 
 
 def _check_when_run(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
@@ -86,6 +86,19 @@ def _check_when_run(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int
         if not size.known and not size.at_most(min(first, second)):
             check = em.constant(check_product_size, "check_size")
             em.line(f"{check}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
+
+
+def check_sizes(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
+    """Checks that the sizes of a product do not exceed its buffers, now or, if only run time knows them, when it is executed.
+
+    Args:
+        em, op, sizes: as for ``_check``.
+
+    Raises:
+        TileError: T507, a constant size exceeds a buffer.
+    """
+    _check(em, op, sizes)
+    _check_when_run(em, op, sizes)
 
 
 @effect(hivm.MmadL1Op)
@@ -138,20 +151,19 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     """
     a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
-    a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
+    a_shape, b_shape, c_shape = matrix_shape(op, a, "a"), matrix_shape(op, b, "b"), matrix_shape(op, c, "c")
     packed = op.enable_I4 is not None
     if packed:
         a_shape, b_shape = (*a_shape[:-1], 2 * a_shape[-1]), (*b_shape[:-1], 2 * b_shape[-1])
     kind = "i4" if packed else a.element.mlir
     _check_element(em, op, a, b)
     a_turned, b_turned = op.a_transpose is not None, op.b_transpose is not None
-    rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
-    deep, columns = _logical(b_shape)[::-1] if b_turned else _logical(b_shape)
-    c_rows, c_columns = _logical(c_shape)
+    rows, depth = logical_shape(a_shape)[::-1] if a_turned else logical_shape(a_shape)
+    deep, columns = logical_shape(b_shape)[::-1] if b_turned else logical_shape(b_shape)
+    c_rows, c_columns = logical_shape(c_shape)
     limits = {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
               "n": (n, columns, c_columns, "columns")}
-    _check(em, op, limits)
-    _check_when_run(em, op, limits)
+    check_sizes(em, op, limits)
     wide = op.enable_HF32 is not None
     exact = c.element == "int32"
     unit_flag = hivm.unit_flag_use(op)
@@ -207,8 +219,8 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
-    a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
-    (rows, depth), (deep, columns), (c_rows, c_columns) = map(_logical, (a_shape, b_shape, c_shape))
+    a_shape, b_shape, c_shape = matrix_shape(op, a, "a"), matrix_shape(op, b, "b"), matrix_shape(op, c, "c")
+    (rows, depth), (deep, columns), (c_rows, c_columns) = map(logical_shape, (a_shape, b_shape, c_shape))
     _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)

@@ -186,6 +186,7 @@ class Mmad:
         unit_flag: how M and FIX synchronise on L0C block by block (``UnitFlagUse``).
         bias: whether a bias is added.
         turned: whether A and B are stored in L1 with rows and columns exchanged.
+        scaled: whether A and B are MX matrices, which are loaded together with their scales.
     """
 
     element: str
@@ -200,6 +201,7 @@ class Mmad:
     unit_flag: UnitFlagUse
     bias: bool
     turned: tuple[bool, bool] = (False, False)
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ class Multiply:
         unit_flag: how M and FIX synchronise on L0C block by block (``UnitFlagUse``).
         flag: if ``unit_flag`` is ``either``, the run-time number that decides: with ``0b10`` pipe M keeps its blocks of L0C,
             with ``0b11`` it passes each of them on to pipe FIX.
+        scaled: whether the matrices are MX matrices.
     """
 
     element: str
@@ -220,6 +223,7 @@ class Multiply:
     n: Slot
     unit_flag: UnitFlagUse = ""
     flag: Slot = 0
+    scaled: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from tilelang_npu import ops
+from tilelang_npu.ops.scale_layouts import GROUP
 from tilelang_npu.simulator.machine.op_records import (
     Access,
     Event,
@@ -431,19 +432,24 @@ class CostModel:
 
     def load_a(self, work: Mmad, m: int, depth: int) -> Cost:
         """Returns the cycles of loading one chunk of A (``m`` rows, ``depth`` elements along K) from L1 to L0A."""
-        return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).bits // 8)
+        return self._load("l1_l0a", _up(m) * self._bytes(work, depth))
 
     def load_b(self, work: Mmad, depth: int, n: int) -> Cost:
         """Returns the cycles of loading one chunk of B (``depth`` elements along K, ``n`` columns) from L1 to L0B."""
-        return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).bits // 8)
+        return self._load("l1_l0b", _up(n) * self._bytes(work, depth))
 
     def load_bias(self, n: int) -> Cost:
         """Returns the cycles of loading a bias of ``n`` elements from L1 to the bias table."""
         return self.moved(self.chip.moves["l1_bt"], 4 * _up(n))
 
-    def _padded(self, work: Mmad, depth: int) -> int:
+    def _bytes(self, work: Mmad, depth: int) -> int:
+        """Returns the bytes of a row of A, or of a column of B, with ``depth`` elements along K, in whole blocks.
+
+        The instruction that loads elements of an MX matrix loads their scales too, one byte for 32 elements.
+        """
         step = self.depth_of_block(work)
-        return ceil(depth / step) * step
+        padded = ceil(depth / step) * step
+        return padded * dtype(work.element).bits // 8 + (padded // GROUP if work.scaled else 0)
 
     def _load(self, path: str, nbytes: int) -> Cost:
         cost = self.moved(self.chip.moves[path], nbytes)

@@ -161,6 +161,7 @@ class Expansion:
         first = phase * len(chunks) % 2 if phase >= 0 else 0
         wait_a, wait_b = (value(wait, event) for wait in work.waits)
         free_a, free_b = (value(free, event) for free in work.frees)
+        scales = (2, 3) if work.scaled else ()  # the accesses of an MX product are A, B, their scales, and C
         steps: list[PipeStep] = []
         if not guarded:
             steps += [PipeStep(SET, mult, load, _ENTRY), PipeStep(WAIT, load, mult, _ENTRY)]
@@ -173,18 +174,18 @@ class Expansion:
                 steps.append(PipeStep(WAIT, load, mult, _FREE + half))
             if number == 0 and wait_a >= 0:
                 steps.append(PipeStep(WAIT, load, move, wait_a, place=0))
-            steps.append(_run(load, self._costs.load_a(work, m, depth), 0))
+            steps.append(_run(load, self._costs.load_a(work, m, depth), 0, *scales[:1]))
             if number == last and free_a >= 0:
                 steps.append(PipeStep(SET, load, move, free_a, place=2))
             if number == 0 and wait_b >= 0:
                 steps.append(PipeStep(WAIT, load, move, wait_b, place=1))
-            steps.append(_run(load, self._costs.load_b(work, depth, n), 1))
+            steps.append(_run(load, self._costs.load_b(work, depth, n), 1, *scales[1:]))
             if number == last and free_b >= 0:
                 steps.append(PipeStep(SET, load, move, free_b, place=3))
             if number == 0 and work.bias:
                 steps.append(_run(load, self._costs.load_bias(n), 3))
             steps += [PipeStep(SET, load, mult, _READY + half), PipeStep(WAIT, mult, load, _READY + half),
-                      _run(mult, self._costs.multiply(work, m, depth, n), 2)]
+                      _run(mult, self._costs.multiply(work, m, depth, n), 2 + len(scales))]
             if guarded:
                 steps.append(PipeStep(SET, mult, load, halves[half]))
             elif number + 2 <= last:

@@ -18,6 +18,7 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.infra.op_builder import Value
 from tilelang_npu.transforms.lower.casts import convert
+from tilelang_npu.transforms.lower.scaled_operands import lower_scaled_gemm
 from tilelang_npu.transforms.lower.views import (
     FRACTAL_BYTES,
     FRACTAL_ROWS,
@@ -192,11 +193,14 @@ def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
     emit = lowering.emit
     a, b, c = (lowering.view(value) for value in (op.a, op.b, op.c))
     a_shape, b_shape = list(a.shape), list(b.shape)
-    if op.int4 is not None:
+    if op.is_packed:
         a_shape[1], b_shape[1] = emit.mul(a_shape[1], 2), emit.mul(b_shape[1], 2)
     m, k = a_shape[::-1] if op.transpose_a is not None else a_shape
     n = b_shape[0] if op.transpose_b is not None else b_shape[1]
     sizes: list[Value] = [m, k, n]
+    if op.scale_a is not None:
+        lower_scaled_gemm(lowering, op, sizes)
+        return
     if a.buffer.space == "ca":
         _check_layout(lowering, op, a, m, k, "k", 0)
         _check_layout(lowering, op, b, k, n, "n", 1)

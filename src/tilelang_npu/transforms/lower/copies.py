@@ -14,14 +14,17 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Region, SSAValue
 
+from tilelang_npu.analysis.buffers import root_of
 from tilelang_npu.analysis.cores import core_of
 from tilelang_npu.analysis.locations import location_of, refuse
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
+from tilelang_npu.ops.scale_layouts import SCALE_LAYOUTS
 from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.core_attributes import write_core
+from tilelang_npu.transforms.lower.scaled_operands import paired, row_wise
 from tilelang_npu.transforms.lower.views import (
     View,
     bounds_checked,
@@ -119,6 +122,9 @@ def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
         raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
                      help="use transpose_B=True of the gemm")
     require_movable(lowering.chip, op, source, target)
+    if target.buffer.scales or source.buffer.scales:
+        _load_scales(lowering, op, source, target)
+        return
     path(lowering, op, source, target)
 
 
@@ -280,6 +286,38 @@ def _gm_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
         init_condition=partial if partial is not None and not padded and not short else None,
     ))
+
+
+def _load_scales(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """Lowers a load of the scales of an MX matrix to ``load_scale``, of matrices with the groups along K as the last axes.
+
+    Raises:
+        TileError: T230, the scales do not come from GM; T232, they are no bytes.
+    """
+    emit = lowering.emit
+    if source.buffer.space != "gm":
+        raise refuse(op, f"scales of an MX matrix are loaded from GM, not from {name_of(source.buffer.memory)}", "T230",
+                     help="store the tile to a global tensor, and load it from there (T.copy(..., src_layout=...))")
+    _require_one_type(op, source, target, "A load of scales")
+    side = lowering.scales[root_of(op.target)]
+    layout = SCALE_LAYOUTS[op.scales.data if op.scales is not None else f"MX_{side.upper()}_ND"]
+    pairs = len(source.axes) == 3
+    sizes, partial = clip_to_tensor(emit, source)
+    room = layout.logical_shape([size if isinstance(size, int) else -1 for size in source.shape])
+    if any(have != want for have, want in zip(room, target.shape, strict=True)):
+        _emit_fill(lowering, op, target)
+    elif partial is not None:
+        _emit_if(emit, partial, lambda: _emit_fill(lowering, op, target))
+    if partial is not None:
+        source = _clipped_view(emit, source, sizes)
+    lines, groups = sizes[:2] if layout.rows_first else sizes[1::-1]
+    order = (0, 1) if layout.rows_first else (1, 0)
+    if pairs:
+        groups = emit.mul(groups, 2)
+    rows = row_wise(target.resized((lines, groups) if side == "a" else (groups, lines)))
+    source = replace(source, axes=(*(source.axes[place] for place in order), *source.axes[2:]))
+    emit.insert(hivm.LoadScaleOp(materialise(emit, source, op), paired(lowering, rows) if pairs else
+                                 materialise(emit, rows, op)))
 
 
 def _may_differ_in_size(source: View, target: View) -> bool:

@@ -67,6 +67,7 @@ from tilelang_npu.transforms.lower.launch import (
     lower_strided_tensor,
     lower_tensor,
 )
+from tilelang_npu.transforms.lower.scaled_operands import allocate_scales, scale_buffers
 from tilelang_npu.transforms.lower.vector_function_calls import lower_vector_function
 from tilelang_npu.transforms.lower.views import LoweredBuffer, View, first_element, fractal_shape, reshaped, whole_view
 
@@ -105,6 +106,7 @@ class KernelLowering:
         views: the view in the HIVM function for each buffer or slice of the kernel.
         padded: the buffers whose rows are padded to whole blocks of 32 bytes.
         byte_buffers: the buffers that are allocated as bytes, since they are viewed with element types of several widths.
+        scales: the buffers that hold the scales of MX matrices, and the side of the matrix, ``a`` or ``b``.
         loaded_columns: for each buffer in L0A or L0B the numbers of columns (k or n) of its loads that have been lowered.
         functions: the vector functions that the kernel calls.
         emit: inserts operations into the HIVM function.
@@ -119,6 +121,7 @@ class KernelLowering:
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
         self.byte_buffers = _buffers_of_several_widths(kernel)
+        self.scales = scale_buffers(kernel)
         self.loaded_columns: dict[SSAValue, list[Value]] = defaultdict(list)
         self.functions: list[func.FuncOp] = []
         self.emit: OpBuilder
@@ -359,6 +362,10 @@ class KernelLowering:
         if space == "local":
             made = self.emit.insert(memref.AllocaOp.get(kind.element_type, shape=shape))
             self.views[op.result] = whole_view(LoweredBuffer(made.results[0], "local", tuple(shape), op.label.data))
+            return
+        if op.result in self.scales:
+            self.views[op.result] = allocate_scales(self, op, self.scales[op.result])
+            self._mark_allocation(op, _allocation_of(self.views[op.result].buffer.value))
             return
         pad = root_of(op.result) in self.padded
         buffer = self.allocate(op.label.data, shape, kind.element_type, space, pad=pad)

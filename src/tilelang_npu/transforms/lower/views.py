@@ -58,6 +58,7 @@ class LoweredBuffer:
         strides: the strides of a tensor with gaps, in elements; None where the elements follow one another.
         bytes: the allocation as a memref of bytes, if the buffer is also viewed with elements of another width; otherwise None.
         shift: the offset of the memref's base pointer from the start of ``bytes``, in bytes.
+        scales: whether the buffer holds the scales of an MX matrix, which lie row by row in L1.
     """
 
     value: SSAValue
@@ -68,6 +69,7 @@ class LoweredBuffer:
     strides: tuple[Value, ...] | None = None
     bytes: SSAValue | None = None
     shift: Value = 0
+    scales: bool = False
 
     @property
     def element(self) -> Attribute:
@@ -89,7 +91,7 @@ class LoweredBuffer:
     @property
     def fractal(self) -> bool:
         """Whether the memref has the zN layout."""
-        return is_fractal(self.space)
+        return is_fractal(self.space) and not self.scales
 
 
 @dataclass(frozen=True)

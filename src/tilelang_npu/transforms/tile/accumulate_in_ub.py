@@ -163,8 +163,8 @@ def why_clear_starts_no_gemm(access: Operation | None) -> Refusal:
 
 def _gemms_in(module: ModuleOp) -> list[tile.GemmOp]:
     """Returns the gemms whose accumulators have no memory yet, outside of scopes of one core, in the order of the text."""
-    return [gemm for gemm in module.walk() if isinstance(gemm, tile.GemmOp) and space_of(gemm.c) in OPEN_SCOPES
-            and not is_in_core_scope(gemm)]
+    return [gemm for gemm in module.walk() if isinstance(gemm, tile.GemmOp) and gemm.scale_a is None
+            and space_of(gemm.c) in OPEN_SCOPES and not is_in_core_scope(gemm)]
 
 
 def _accumulators_in(module: ModuleOp) -> list[SSAValue]:

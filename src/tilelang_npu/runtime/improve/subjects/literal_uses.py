@@ -15,7 +15,7 @@ import libcst as cst
 from tilelang_npu.runtime.improve.subjects.subject import ScriptTree, all_of, called, is_macro
 
 _SIZES = ("Kernel", "Parallel", "Persistent", "Pipelined", "grid", "reinterpretcast", "reshape", "serial", "unroll",
-          "vectorized", "view")
+          "vectorized", "view", "view_experiment")
 """Functions of the language whose positional arguments are sizes or counts, in addition to ``alloc_*``."""
 _DECLARATIONS = ("Buffer", "Tensor")
 """Functions of the language whose arguments are the sizes of the kernel's parameters, which edits must not change alone."""

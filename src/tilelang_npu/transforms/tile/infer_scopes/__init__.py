@@ -44,7 +44,8 @@ from tilelang_npu.transforms.tile.infer_scopes.copy_paths import CopyPaths, conv
 from tilelang_npu.transforms.tile.infer_scopes.vector_copies import vector_core_copies
 
 _OPERAND_NAMES = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
-         "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
+                  "scale": "the scales of a gemm", "accumulator": "the accumulator of a gemm",
+                  "vector": "an operand of vector work", "scalar": "an element access"}
 
 
 def _needed_memories(uses: Iterable[Effect], vector_copies: set[tile.CopyOp]) -> list[Space]:

@@ -232,6 +232,9 @@ class Division:
 
     def _visit_gemm(self, op: tile.GemmOp) -> None:
         """Checks that a strip is rows of A and C, or columns of B and C."""
+        if op.scale_a is not None:
+            msg = "a product of MX matrices has scales"
+            raise NotDivisibleError(msg)
         rows = {0: 1 if op.transpose_a is not None else 0, 2: 0}
         columns = {1: 0 if op.transpose_b is not None else 1, 2: 1}
         for axes in (rows, columns):
