@@ -304,3 +304,38 @@ def test_rows_of_l0c_whose_number_is_known_at_run_time() -> None:
     made()(a, 20, c)
     np.testing.assert_array_equal(c[:20], 4 * np.eye(32)[:20])
     np.testing.assert_array_equal(c[20:], -1)
+
+
+def test_a_tile_of_more_axes_than_the_buffer() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((2, 4, 5, 16), "float16"), B: T.Tensor((2, 4, 9), "float32"), C: T.Tensor((8, 16), "float16"),
+             D: T.Tensor((2, 4, 9), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a, b = T.alloc_ub((8, 16), "float16"), T.alloc_ub((8, 9), "float32")
+            T.copy(A[:, :, 2:3, :], a)
+            T.copy(a, C)
+            T.copy(B, b)
+            T.tile.add(b, b, 1.0)
+            T.copy(b, D)
+
+    a = np.arange(640, dtype=np.float16).reshape(2, 4, 5, 16)
+    b = np.arange(72, dtype=np.float32).reshape(2, 4, 9)
+    kernel = tilelang.compile(main, out_idx=[2, 3], target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    for c, d in (kernel(a, b), kernel.interpret(a, b)):
+        np.testing.assert_array_equal(c, a[:, :, 2].reshape(8, 16))
+        np.testing.assert_array_equal(d, b + 1)
+
+
+def test_a_tensor_without_axes() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((), "float32"), B: T.Tensor((1, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            one, row = T.alloc_ub((1,), "float32"), T.alloc_ub((1, 32), "float32")
+            T.copy(A, one)
+            T.tile.fill(row, 0)
+            row[0, 0] = one[0]
+            T.copy(row, B)
+
+    kernel = tilelang.compile(main, out_idx=[1], target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    for found in (kernel(np.array(2, np.float32)), kernel.interpret(np.array(2, np.float32))):
+        np.testing.assert_array_equal(found, [[2.0] + [0.0] * 31])

@@ -414,3 +414,20 @@ def test_an_error_in_a_bracketed_grid_has_the_position_of_the_grid() -> None:
         kernel[(8, 1)](*ARGUMENTS)
     assert caught.value.code == "T401"
     assert "T.Kernel(...)" in caught.value.help
+
+
+def test_a_slice_of_a_size_of_the_call_leaves_a_warning() -> None:
+    n = T.symbolic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 64), "float32"), N: T.Tensor((n,), "int32"), C: T.Tensor((16, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_ub((16, 64), "float32")
+            T.copy(A[:, 0:n], a[:, 0:n])
+            T.copy(a[:, 0:n], C[:, 0:n])
+
+    kernel = tilelang.compile(main, out_idx=[-1], target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    a = np.ones((16, 64), np.float32)
+    with pytest.warns(UserWarning, match="columns 32..63 of C are never written.*sizes of the call decide"):
+        c = kernel(a, np.zeros(32, np.int32))
+    assert (c[:, :32] == 1).all()

@@ -139,12 +139,14 @@ def strides_of(name: str, strides: tuple[object, ...]) -> tuple[Dimension, ...]:
 def shape_of(name: str, shape: tuple[object, ...]) -> tuple[Dimension, ...]:
     """Returns the sizes of a declared shape, as integers and symbolic dimensions.
 
+    A tensor without axes has one element: its shape is that of one axis of size 1.
+
     Args:
         name: the name of the tensor, for error messages.
         shape: the declared shape.
 
     Raises:
-        TileError: T150, a size is negative; T151, a size is not an integer, or the shape has no axes.
+        TileError: T150, a size is negative; T151, a size is not an integer.
     """
     sizes: list[Dimension] = []
     for axis, size in enumerate(shape):
@@ -158,6 +160,4 @@ def shape_of(name: str, shape: tuple[object, ...]) -> tuple[Dimension, ...]:
             raise TileError(f"size {int(size)} of axis {axis} of {name!r} is negative", code="T150",
                             help="check the sizes that the factory was called with")
         sizes.append(int(size))
-    if not sizes:
-        raise TileError(f"tensor {name!r} has no axes", code="T151", help="a single element is T.Tensor((1,), dtype)")
-    return tuple(sizes)
+    return tuple(sizes) or (1,)

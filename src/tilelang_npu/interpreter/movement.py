@@ -3,6 +3,7 @@ complete after each update."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -141,6 +142,11 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
         return a, b
     if not transpose and a.squeezed().extents == b.squeezed().extents:
         return a.squeezed(), b.squeezed()
+    for one, other in ((a, b), (b, a)):
+        axes = one.squeezed().extents
+        if not transpose and one.space == "gm" and isinstance(other, HostBuffer) and math.prod(axes) == other.array.size:
+            seen = other.seen(other.view().reshape(axes), other.kind)
+            return (one.squeezed(), seen) if one is a else (seen, one.squeezed())
     raise fail(f"source {a.describe()} and destination {b.describe()} have different shapes", "slice the larger side", "T131")
 
 

@@ -52,7 +52,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
 
     An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
     tile. The shape of such a tile is that of the other operand, along the last axes of ``A``. Both tiles must have the same
-    shape, apart from axes of size 1. ``dst`` is written. A conversion rounds to nearest even.
+    shape, apart from axes of size 1. In ascendc, a buffer in UB can have fewer axes than the tile of a global tensor, each of
+    which is several of its axes: (8, 16) for (2, 4, 16). ``dst`` is written. A conversion rounds to nearest even.
 
     A tile can extend beyond the end of a global tensor, but must not start before its first element. Elements beyond the end
     are read as ``pad_value`` and are not written.
@@ -136,6 +137,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         return
     if stride is not None:
         source, target = _with_rows_apart(builder, source, target, stride)
+    if builder.dialect == "ascendc" and region is None and not transposed:
+        source, target = _unfolded(builder, source, target)
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
     if real_k is not None or real_n is not None:
         a, b = _part_for_product(builder, a, b, real_k, real_n, transpose=transposed)
@@ -168,6 +171,37 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
     builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
                     by_point=builder.dialect == "npuir")
+
+
+def _unfolded(builder: Builder, source: Addressable | Element, target: Addressable | Element,
+              ) -> tuple[Addressable | Element, Addressable | Element]:
+    """Returns the operands of a copy with a view of the buffer on chip that has the axes of the tile of a global tensor.
+
+    So a tile (2, 4, 16) of a tensor can be copied to and from a buffer (8, 16) in UB. Other operands are returned as they are.
+    """
+    for tensor, buffer in ((source, target), (target, source)):
+        if not isinstance(tensor, Addressable) or tensor.buffer.space != "gm" or not isinstance(buffer, Buffer):
+            continue
+        axes = [size for size in tensor.extents if not (isinstance(size, int) and size == 1)]
+        rows = [size for size in buffer.extents if not (isinstance(size, int) and size == 1)]
+        if buffer.space in ("ub", "shared", "fragment") and len(axes) > len(rows) > 0 and _folds(axes, rows):
+            seen = _reshaped(builder, WHAT, buffer, axes, buffer.label)
+            return (source, seen) if tensor is source else (seen, target)
+    return source, target
+
+
+def _folds(axes: Sequence[Extent], rows: Sequence[Extent]) -> bool:
+    """Whether products of neighbouring sizes in ``axes`` are the sizes in ``rows``; all must be constants."""
+    left = list(axes)
+    for row in rows:
+        size = 1
+        while left and isinstance(left[0], int) and isinstance(row, int) and size < row:
+            first = left.pop(0)
+            assert isinstance(first, int)
+            size *= first
+        if size != row:
+            return False
+    return not left
 
 
 def _require_plain_bytes(a: Addressable, b: Addressable, changes: bool) -> None:

@@ -6,6 +6,7 @@ result is checked after a run or a static check.
 
 - A call must store to each element of an array that it allocates and returns (``out_idx``); otherwise the call raises T410.
   Adding to an element (``T.atomic_add``) does not count as storing.
+- If a store has a size that only the call knows (``C[:, 0:n]``), unwritten elements are possibly intended: they are a warning.
 - If the elements of other arrays decide which elements are stored (as an index, or the condition of a branch or a loop),
   unwritten elements are possibly intended: they are a warning.
 - An array that the caller passes has values in its unwritten elements, which are possibly intended. There is a warning only for
@@ -59,11 +60,13 @@ class ParameterEffect:
         writes: whether the kernel writes elements of the parameter.
         tile: the largest size of a store along each axis, in elements; None if a size is known only at run time, or if single
             elements are stored.
+        sliced: whether a store has a size that is known only at run time.
     """
 
     reads: bool = False
     writes: bool = False
     tile: Shape | None = None
+    sliced: bool = False
 
 
 def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
@@ -76,6 +79,7 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
     from xdsl.ir import BlockArgument
 
     from tilelang_npu.analysis.buffers import root_of
+    from tilelang_npu.dialects import tile
     from tilelang_npu.dialects.ir.effects import effects_of
 
     found: dict[int, ParameterEffect] = {}
@@ -88,6 +92,9 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
                 effect.reads |= use.reads
                 effect.writes |= use.writes
                 if use.writes:
+                    owner = use.value.owner
+                    effect.sliced |= isinstance(owner, tile.RegionOp) and not all(
+                        isinstance(size, int) for size in owner.mixed_sizes())
                     stores.setdefault(root.index, []).append(None if use.role == "scalar" else _constant_sizes(use.value))
     for position, shapes in stores.items():
         known = [shape for shape in shapes if shape is not None]
@@ -158,6 +165,7 @@ class UnwrittenResult:
         allocated: whether the call allocates and returns the array, so that unwritten elements have no values.
         data_dependent: whether the elements of arrays decide which elements are written.
         added: whether the kernel adds to elements of the parameter (``T.atomic_add``), which does not count as writing.
+        sliced: whether a store has a size that only the call knows.
     """
 
     parameter: Parameter
@@ -166,12 +174,13 @@ class UnwrittenResult:
     allocated: bool
     data_dependent: bool = False
     added: bool = False
+    sliced: bool = False
 
     def error(self) -> TileError | None:
-        """Returns the error T410 if the call allocates the array, and the set of written elements does not depend on data; else
-        None.
+        """Returns the error T410 if the call allocates the array, and neither data nor sizes of the call decide which elements
+        are written; else None.
         """
-        if not self.missing.any() or not self.allocated or self.data_dependent:
+        if not self.missing.any() or not self.allocated or self.data_dependent or (self.sliced and not self.missing.all()):
             return None
         shape, box = self.missing.shape, _written_box(self.missing)
         axes = self._short_axes(box)
@@ -191,15 +200,16 @@ class UnwrittenResult:
     def warning(self) -> str:
         """Returns the text of a warning about unwritten elements that are possibly intended, or an empty string for no warning.
 
-        There is a warning for an allocated array if the set of written elements depends on data, and for an array of the caller
-        if only a strip narrower than the tiles is unwritten.
+        There is a warning for an allocated array if the set of written elements depends on data or on a size of the call, and
+        for an array of the caller if only a strip narrower than the tiles is unwritten.
         """
         box = _written_box(self.missing)
-        is_suspicious = self.data_dependent if self.allocated else (
+        is_suspicious = self.data_dependent or self.sliced if self.allocated else (
             not self.data_dependent and self._is_strip(box, self._short_axes(box)))
         if not self.missing.any() or not is_suspicious:
             return ""
-        reason = "; data decide which elements are written" if self.data_dependent else ""
+        reason = "; data decide which elements are written" if self.data_dependent else (
+            "; sizes of the call decide which elements are written" if self.allocated else "")
         return f"{describe(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
 
     def _short_axes(self, box: Shape) -> list[int]:
@@ -272,7 +282,8 @@ def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Map
         missing = ~written(parts, position)
         if missing.any():
             yield UnwrittenResult(parameters[position], effect.tile, missing, allocated,
-                                  any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts))
+                                  any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts),
+                                  effect.sliced)
 
 
 def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects: Mapping[int, ParameterEffect],

@@ -47,6 +47,7 @@ def generated_inputs(kernel: CompiledKernel, like: Sequence[Argument] | None = N
                             code="T810", help="call the kernel in the script, so that its arguments are known")
         if given is None:
             shape = parameter.array_shape(shape)
+        values: np.ndarray
         if parameter.dtype.stored != parameter.dtype:
             low, high = (-128, 128) if parameter.dtype.packed else _EXPONENTS
             values = rng.integers(low, high, size=shape)
