@@ -306,3 +306,47 @@ def test_no_load_moves_before_a_wait(meets: bool) -> None:
     loop, wait, load = (next(number for number, line in enumerate(lines) if word in line) for word in (
         "scf.for", 'symbol = "shmem_barrier"' if meets else 'symbol = "shmem_signal_wait_until"', "hivm.hir.load"))
     assert loop < wait < load
+
+
+@tilelang.jit(target="ascendc", pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: False,
+                                              tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+                                              tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True})
+def _square_if_told(rank: int) -> Any:
+    @T.prim_func
+    def square(A: T.Tensor((32, 32), "float16"), N: T.Tensor((8,), "int32"), P: T.Tensor((32, 32), "float32"),
+               C: T.Tensor((32, 32), "float32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, vid):
+            with T.Scope("V"):
+                x = T.alloc_ub((16, 32), "float32")
+                T.shmem_signal_op(N, 0, 1, 1, 1 - rank)
+                T.shmem_signal_wait_until(N, 0, 0, 2)
+                T.sync_all("Mix")
+                T.sync_all("Mix")
+                T.copy(P[vid * 16, 0], x)
+                T.copy(x, C[vid * 16, 0])
+            with T.Scope("C"):
+                a = T.alloc_L1((32, 32), "float16")
+                c = T.alloc_L0C((32, 32), "float32")
+                T.sync_all("Mix")
+                if N[0] > 0:
+                    T.copy(A, a)
+                    T.gemm_v0(a, a, c, init=True)
+                    T.copy(c, P)
+                T.sync_all("Mix")
+
+    return square
+
+
+@INTERPRETED
+def test_the_cube_core_takes_part_in_a_barrier_though_only_a_signal_gives_it_work(interpreted: bool) -> None:
+    a = (np.random.default_rng(0).integers(-4, 5, (32, 32)) / 2).astype(np.float16)
+
+    def body(card: Card) -> np.ndarray:
+        words, product, found = card.tensor(8, "int32"), np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+        _square_if_told(card.rank)(a, words, product, found)
+        card.barrier()
+        return found
+
+    wanted = a.astype(np.float32) @ a.astype(np.float32)
+    for found in pods.run(body, 2):
+        np.testing.assert_array_equal(found, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import operator
 import subprocess
 import sys
@@ -621,3 +622,19 @@ def test_an_operator_that_is_not_modelled_is_refused_by_name() -> None:
 
 def test_the_exponential_of_one_number_is_a_tensor() -> None:
     assert torch.exp(torch.tensor(0.0, device="npu")).shape == ()
+
+
+def _computes_alone() -> None:
+    assert torch.get_num_threads() == 1
+    assert torch.ones(1000, 1000).clone().sum() == 1e6
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent() -> None:
+    torch.ones(1000, 1000).repeat(2, 2).sum()  # starts OpenMP's threads
+    child = multiprocessing.get_context("fork").Process(target=_computes_alone)
+    child.start()
+    child.join(60)
+    code = child.exitcode
+    child.kill()
+    assert code == 0

@@ -12,6 +12,7 @@ The parts: :mod:`.torch_npu_placement` maps devices; :mod:`.torch_npu_device` is
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -88,6 +89,21 @@ _FINDER = _TorchNpuFinder()
 def _forget() -> None:
     for name in (_VENDOR, f"{_VENDOR}.profiler"):
         sys.modules.pop(name, None)
+
+
+def _use_one_thread() -> None:
+    """Lets torch use one thread in a process that was forked.
+
+    OpenMP's other threads are not in that process, and torch would wait for them. Ranks of a pod are such processes; together
+    they use the machine's cores.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and _FINDER in sys.meta_path:
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 def _prepare() -> None:

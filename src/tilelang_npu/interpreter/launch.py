@@ -50,6 +50,7 @@ from tilelang_npu.interpreter.typed_scalars import (
 from tilelang_npu.interpreter.vector_lanes import LaneVariable
 from tilelang_npu.progress import Underway, shown
 from tilelang_npu.source_dialects import TracedDialect
+from tilelang_npu.symmetric_heap import rehearsal
 
 _BLAS = threadpoolctl.ThreadpoolController()
 _FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier",
@@ -183,8 +184,9 @@ class InterpretedLaunch(LaunchBuffers):
         kept = [(value, value.array) for value in self.arguments.values() if isinstance(value, HostBuffer)]
         for buffer, array in kept:
             buffer.array = array.copy()
+        copies = [buffer.array for buffer, _ in kept]
         # one core executes all of the first block, to find the uses of buffers; it may fail, as real cores wait for each other
-        with contextlib.suppress(Exception):
+        with rehearsal(copies, [array for _, array in kept]), contextlib.suppress(Exception):
             self._run_alone(Core(self, "all", only=0))
         for buffer, array in kept:
             buffer.array = array

@@ -78,9 +78,12 @@ def sync_all(mode: str | None = None) -> None:
     if core.scope is not None and cores not in (None, core.scope):
         raise fail(f'T.sync_all("{mode}"): no {core.scope} core takes part in this barrier',
                    f"write T.sync_all(), at which the {core.scope} cores wait for each other", "T161")
+    launch = running_launch()
+    if core.kind == "all" and core.scope is not None and cores is None:
+        # a core that meets the other kind takes part, even if the data of the probe let it do nothing else
+        launch.kinds.add(core.scope)
     if core.kind == "all" or core.scope not in (None, core.kind) or cores not in (None, core.kind):
         return
-    launch = running_launch()
     schedule = launch.schedule
     kinds = {cores} if cores is not None else {core.kind, *launch.kinds} if core.scope is not None else {"cube", "vector"}
     count = launch.blocks * sum(1 if kind == "cube" else launch.vectors for kind in kinds)
