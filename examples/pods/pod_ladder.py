@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu import pods
+from tilelang_npu.symmetric_heap import rehearsal
 
 HERE = Path(__file__).resolve().parent
 Case = Mapping[str, int]
@@ -37,6 +38,9 @@ class PodLadder:
         shared: the names of the tensors that are on the symmetric heap.
         expected: returns the result of every card for the sizes, by NumPy.
         result: returns the result of a card from its tensors after the program, and the sizes.
+        tolerance: the largest absolute error of a result; 0 for results that are exact.
+        routed: for a problem whose kernels depend on the elements of tensors that other cards write, these tensors of a card
+            with the elements; the times of such kernels are those of a run of one card alone.
     """
 
     small: Case
@@ -45,6 +49,8 @@ class PodLadder:
     shared: frozenset[str]
     expected: Callable[..., Sequence[NDArray[Any]]]
     result: Callable[..., NDArray[Any]]
+    tolerance: float = 0.0
+    routed: Callable[..., dict[str, NDArray[Any]]] | None = None
 
     def check_values(self, program: Program, *, interleaving: int | None = None) -> None:
         """Runs a program on a pod of the small sizes, with the sanitizer, and compares the results of all cards with NumPy."""
@@ -64,11 +70,29 @@ class PodLadder:
 
         found = pods.run(body, sizes["ranks"], sanitize=True, interleaving=interleaving)
         for rank, (got, wanted) in enumerate(zip(found, self.expected(**sizes), strict=True)):
-            np.testing.assert_array_equal(got, wanted, err_msg=f"rank {rank}")
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=self.tolerance, err_msg=f"rank {rank}")
 
     def times_us(self, program: Program) -> list[float]:
         """Returns the modelled microseconds of each launch of a card, at the large sizes."""
-        return [float(kernel.estimate().time_us) for kernel, _ in program(rank=0, **self.large)]
+        if self.routed is None:
+            return [float(kernel.estimate().time_us) for kernel, _ in program(rank=0, **self.large)]
+        sizes = dict(self.large)
+        given = self.tensors(rank=0, **sizes) | self.routed(rank=0, **sizes)
+
+        def body(card: pods.Card) -> list[float]:
+            own = dict(given)
+            for name in sorted(self.shared):
+                own[name] = card.tensor(given[name].shape, given[name].dtype)
+                if card.rank == 0:
+                    own[name][...] = given[name]
+            times = []
+            for kernel, names in program(rank=0, **sizes) if card.rank == 0 else ():
+                with rehearsal():  # neither waits for the other cards nor writes to them
+                    kernel(*(own[name] for name in names))
+                times.append(float(kernel.last_launch.time_us))
+            return times
+
+        return pods.run(body, sizes["ranks"])[0]
 
     def check(self, program: Program) -> None:
         """The main function of a step's script: checks values, and prints the modelled times."""

@@ -53,6 +53,29 @@ def test_cards_of_a_mesh_do_not_share_a_link_and_those_of_a_switch_do() -> None:
         assert seconds(one, 24, 32, 64, 1) / seconds(one, 24, 32, 64, 6) == pytest.approx(faster, rel=0.05)
 
 
+@tilelang.jit(target="npuir")
+def moving_beside(blocks: int, movers: int) -> Any:
+    """The last ``movers`` of the blocks put 32 tiles of 64 KB to card 0, the others copy a tile."""
+    @T.prim_func
+    def moving(X: T.Tensor((64, 256), "float32"), Y: T.Tensor((blocks, 64, 256), "float32")) -> None:
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            tile = T.alloc_shared((64, 256), "float32")
+            if block < blocks - movers:
+                T.copy(Y[block, 0, 0], tile)
+                T.copy(tile, Y[block, 0, 0])
+            else:
+                T.clear(tile)
+                for _turn in T.serial(32):
+                    T.shmem_ub_put_nbi(tile, X, 64 * 256, 0)
+
+    return moving
+
+
+def test_blocks_that_move_nothing_do_not_share_the_links() -> None:
+    launch = moving_beside(24, 2).estimate().retimed(A2)
+    assert launch.cycles / A2.clock == pytest.approx(seconds(A2, 2, 32, 64, 1), rel=0.05)
+
+
 def test_a_small_transfer_takes_the_latency() -> None:
     late = replace(A2, links=replace(A2.links, latency=A2.links.latency + 5e-6))
     assert seconds(late, 1, 1, 1, 1) - seconds(A2, 1, 1, 1, 1) == pytest.approx(5e-6, rel=1e-6)

@@ -425,9 +425,10 @@ class Launch:
             timing = simulate_times(order, len(cores), self.chip, pace)
             each = width / per_group / max(timing.cycles, 1.0)
             # Blocks that wait for each other transfer in phases, in which the links are busier than on average. Other blocks
-            # are timed one by one, so that nothing is known of what the others do meanwhile.
+            # are timed one by one, so that nothing is known of what the others do meanwhile; those that use no links are not
+            # taken to do what this one does.
             linked = (timing.linked / max(timing.link_span, 1.0) if self.recorded.program.global_sync
-                      else each * timing.linked)
+                      else each * timing.linked * min(1.0, self._blocks_with_links / width))
             found = Sharing(*(max(number, 1e-9) for number in (each * timing.reading, each * timing.writing, linked)))
             # unchanged times do not settle while more transfers are in flight than assumed: GM would be too fast
             if abs(timing.cycles - last) <= SETTLED * timing.cycles and all(
@@ -463,6 +464,15 @@ class Launch:
                     if step.cost.link is not None:
                         found[step.cost.link[:2]] += step.cost.link.nbytes * count * times
         return dict(found)
+
+    @_in_common
+    def _blocks_with_links(self) -> int:
+        """The number of blocks that move bytes to or from other cards."""
+        counts = Counter(key_of(run) for run in self.recorded.blocks)
+        return sum(counts[key_of(run)] for run in self.distinct_blocks
+                   if any(step.cost.link is not None
+                          for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True)
+                          for event in set(stream) for step in self.expansions[index].of(event)))
 
     @_in_common
     def serves(self) -> dict[Tensor, Served]:
