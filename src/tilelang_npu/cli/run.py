@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED = ("--as", "--chip", "--gpu-capability", "--html", "--json", "--l2", "--load", "--mlir", "--schedule", "--trace",
-           "--without", *VALUED)
+_VALUED = ("--as", "--chip", "--gpu-capability", "--html", "--json", "--l2", "--load", "--mlir", "--ranks", "--schedule",
+           "--trace", "--without", *VALUED)
 _FLAGS = ("--against-interpreter", "--all-stages", "--gpu", "--interpret", "--numbers", "--profile", *FLAGS)
 
 
@@ -62,6 +62,9 @@ def add_to(commands: Commands) -> None:
                         help="print for every kernel what its time is spent on, and which changes would save time")
     parser.add_argument("--html", metavar="FILE",
                         help="write the profiles as one HTML page: timelines, rooflines, and the time of each source line")
+    parser.add_argument("--ranks", metavar="N", type=int,
+                        help="run the script in N processes, each with the variables RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR"
+                             " and MASTER_PORT, as torchrun does")
     add_gpu(parser)
     add_sanitizer(parser)
     add_schedule(parser)
@@ -104,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     with chosen(chip=args.chip, schedule=args.schedule, l2=args.l2, numbers=args.numbers, without=args.without,
                 interpret=args.interpret, against=args.against_interpreter, compiler=args.compiler,
                 gpu=gpu_of(args)):
-        outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
+        outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session, ranks=args.ranks)
     sys.stdout.flush()
     labels = labelled(outcome.record.tallies)
     for tally, label in zip(outcome.record.tallies, labels, strict=True):

@@ -18,6 +18,7 @@ from types import TracebackType
 
 from tilelang_npu import compat
 from tilelang_npu.cli.forked_kernels import ForkedKernel, ForkedKernels
+from tilelang_npu.cli.ranks import run_ranks
 from tilelang_npu.compat.alias import is_own_module
 from tilelang_npu.compat.outcomes import asks_for_gpu
 from tilelang_npu.errors import TileError, render
@@ -183,7 +184,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, l2: str | No
 def execute(
     path: Path, arguments: Sequence[str], module_name: str, *, sanitizer: Sanitizer | None = None,
     checker: Checker | None = None,
-    names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
+    names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None, ranks: int | None = None,
 ) -> Outcome:
     """Runs a script and returns its outcome.
 
@@ -196,6 +197,7 @@ def execute(
         checker: checks kernels instead of running them; None to run kernels.
         names: additional global names of the script, with their values.
         transform: a function that changes the script's syntax tree before the script runs.
+        ranks: the number of processes, each with a rank, that run the script; None for this process alone.
     """
     compat.install()
     old_argv, old_path = sys.argv, list(sys.path)
@@ -204,22 +206,32 @@ def execute(
     with record(sanitizer=sanitizer, checker=checker, every_thread=True) as done:
         outcome = Outcome(0, {}, done)
         forked = ForkedKernels(done)
+
+        def body() -> tuple[int, str]:
+            try:
+                if transform is None:
+                    outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
+                else:
+                    tree = transform(ast.parse(path.read_bytes(), str(path)))
+                    outcome.names = _run_tree(tree, path, module_name, names or {})
+            except SystemExit as end:
+                outcome.error = end
+                return _exit_code(end.code)
+            except TileError as error:
+                outcome.error = error
+                return 1, render(error)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  (whatever the script raises ends it and is shown, as in Python)
+                outcome.error = error
+                return 1, _short_complaint(error, path) or _traceback(error, path)
+            return 0, ""
+
         try:
-            if transform is None:
-                outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
+            if ranks is None:
+                outcome.code, outcome.complaint = body()
             else:
-                outcome.names = _run_tree(transform(ast.parse(path.read_bytes(), str(path))), path, module_name, names or {})
-        except SystemExit as end:
-            outcome.error = end
-            outcome.code, outcome.complaint = _exit_code(end.code)
-        except TileError as error:
-            outcome.error = error
-            outcome.code, outcome.complaint = 1, render(error)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  (whatever the script raises ends it and is shown, as in Python)
-            outcome.error = error
-            outcome.code, outcome.complaint = 1, _short_complaint(error, path) or _traceback(error, path)
+                outcome.code = run_ranks(ranks, body)
         finally:
             sys.argv, sys.path[:] = old_argv, old_path
             outcome.forked = forked.close()

@@ -5,9 +5,9 @@ memory. ``install()`` does not import torch. torch is changed when the script im
 not need torch.
 
 The parts: :mod:`.torch_npu_placement` maps devices; :mod:`.torch_npu_device` is ``torch.npu``; :mod:`.torch_npu_profiler` is
-``torch_npu.profiler``; :mod:`.torch_npu_operators` contains the vendor's operators that scripts use as references;
-:mod:`.torch_npu_arithmetic` replaces operations that torch computes differently on a card; and :mod:`.torch_cuda` makes
-``cuda`` a further name of the device while ``TILELANG_NPU_GPU`` is set.
+``torch_npu.profiler``; :mod:`.torch_npu_distributed` has collectives between cards; :mod:`.torch_npu_operators` contains the
+vendor's operators that scripts use as references; :mod:`.torch_npu_arithmetic` replaces operations that torch computes
+differently on a card; and :mod:`.torch_cuda` makes ``cuda`` a further name of the device while ``TILELANG_NPU_GPU`` is set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilelang_npu.runtime.settings import environment
 __all__ = ["install", "uninstall", "uninstall_gpu"]
 
 _VENDOR = "torch_npu"
-_PARTS = ("torch_npu_placement", "torch_npu_arithmetic")
+_PARTS = ("torch_npu_placement", "torch_npu_arithmetic", "torch_npu_distributed")
 """The modules that change torch, in the order of installation: the second wraps methods that the first has replaced."""
 _GPU_PART = "torch_cuda"
 """The module that changes torch for scripts that were written for a GPU, after the other ones."""
