@@ -52,8 +52,15 @@ class PodLadder:
     tolerance: float = 0.0
     routed: Callable[..., dict[str, NDArray[Any]]] | None = None
 
-    def check_values(self, program: Program, *, interleaving: int | None = None) -> None:
-        """Runs a program on a pod of the small sizes, with the sanitizer, and compares the results of all cards with NumPy."""
+    def check_values(self, program: Program, *, interleaving: int | None = None, timeout: float = 120.0,
+                     unmet: int = -1) -> None:
+        """Runs a program on a pod of the small sizes, with the sanitizer, and compares the results of all cards with NumPy.
+
+        Args:
+            program: the program.
+            interleaving, timeout: as for ``pods.run``.
+            unmet: the number of a launch before which the cards do not meet, for tests of the sanitizer; -1 for none.
+        """
         sizes = dict(self.small)
 
         def body(card: pods.Card) -> NDArray[Any]:
@@ -62,13 +69,14 @@ class PodLadder:
                 made = card.tensor(own[name].shape, own[name].dtype)
                 made[...] = own[name]
                 own[name] = made
-            for kernel, names in program(rank=card.rank, **sizes):
-                card.barrier()
+            for number, (kernel, names) in enumerate(program(rank=card.rank, **sizes)):
+                if number != unmet:
+                    card.barrier()
                 kernel(*(own[name] for name in names))
             card.barrier()
             return self.result(own, **sizes).copy()
 
-        found = pods.run(body, sizes["ranks"], sanitize=True, interleaving=interleaving)
+        found = pods.run(body, sizes["ranks"], sanitize=True, interleaving=interleaving, timeout=timeout)
         for rank, (got, wanted) in enumerate(zip(found, self.expected(**sizes), strict=True)):
             np.testing.assert_allclose(got, wanted, rtol=0, atol=self.tolerance, err_msg=f"rank {rank}")
 

@@ -132,6 +132,11 @@ class CardRaces:
                     self._puts[card, one] = epoch + 1
             self._log(rank, core)
 
+    def meet(self, rank: int, core: Core) -> None:
+        """States that a core has waited for other cores of its card."""
+        with self._lock:
+            self._log(rank, core)
+
     def launched(self, rank: int) -> None:
         """States that a kernel of a card begins."""
         with self._lock:
@@ -141,15 +146,11 @@ class CardRaces:
 
     def clock_after(self, rank: int, core: Core, steps: int) -> tuple[Clock, int]:
         """Returns what a core of the running kernel knew, and the card's time, after the core had executed a number of signals,
-        waits and calls of ``quiet``."""
+        waits, for cards or for cores, and calls of ``quiet``."""
         log = self._logs.get((rank, core), [])
         if not steps or not log:
             return self._logs.get((rank, None), [({}, 0)])[0]
         return log[min(steps, len(log)) - 1]
-
-    def clock_now(self, rank: int) -> Clock:
-        """Returns what a card knows now."""
-        return {**self._known[rank]}
 
     def clear(self) -> None:
         """Compares all accesses in their order, and forgets them.

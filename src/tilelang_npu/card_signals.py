@@ -32,8 +32,8 @@ from tilelang_npu.symmetric_heap import (
     rehearsal,
 )
 
-__all__ = ["COMPARISONS", "SIGNAL_OPS", "BarrierWait", "CardWait", "SignalWait", "complete_puts", "send_signal",
-           "wait_for_cards"]
+__all__ = ["COMPARISONS", "SIGNAL_OPS", "BarrierWait", "CardWait", "SignalWait", "complete_puts", "pass_core_wait",
+           "send_signal", "wait_for_cards"]
 
 Array = NDArray[Any]
 SIGNAL_OPS = ("set", "add")
@@ -108,6 +108,13 @@ def complete_puts(core: Core = None) -> None:
     heap = current_heap()
     if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
         heap.memory.races.complete(heap.rank, core)
+
+
+def pass_core_wait(core: Core) -> None:
+    """States that a core has waited for other cores of its card, and so knows what they have learnt of other cards."""
+    heap = current_heap()
+    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+        heap.memory.races.meet(heap.rank, core)
 
 
 class CardWait(ABC):
@@ -206,13 +213,17 @@ class BarrierWait(CardWait):
         races = heap.memory.races
         if races is not None:
             races.complete(heap.rank)
-            races.release(heap.rank, ("barrier", team), core, adds=True)
+            races.release(heap.rank, ("barrier", team), adds=True)
         self._missing = heap.arrive(team, self._members)
 
     def finish(self) -> None:
         heap = current_heap()
-        if self._members and heap is not None and heap.memory.races is not None and not is_rehearsed():
+        if heap is None or heap.memory.races is None or is_rehearsed() or _FORESEEN.get() is not None:
+            return
+        if self._members:
             heap.memory.races.acquire(heap.rank, ("barrier", self._team), self.core)
+        else:
+            heap.memory.races.meet(heap.rank, self.core)
 
     def describe(self) -> str:
         return f"rank {', '.join(map(str, self._missing()))} to reach the barrier"

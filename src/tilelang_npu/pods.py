@@ -178,26 +178,14 @@ class _LocalAccesses(Listener):
                ) -> Callable[[int], tuple[Clock, int]]:
         """Returns a function from the position of an event in the stream of a core to what the core knew then, and the time.
 
-        After a core has waited for other cores of its card, it is taken to know all that the card knew at the end.
+        After a core has waited for other cores of its card, it knows what the card knew then, in the simulator's order.
         """
-        # A signal, a wait and a call of quiet each log once; a barrier logs once for the release and once when it ends.
-        steps, places, logged, synchronised = [0], [0], 0, False
-        for place, event in enumerate(stream):
-            record = records[number_of(event)]
-            if isinstance(record.work, CrossWait):
-                synchronised = True
-            elif isinstance(record.work, (PeerSignal, PeerWait, PutsEnd)):
-                logged += 1
-            else:
-                continue
-            places.append(place)
-            steps.append(-1 if synchronised else logged)
-        rank, now = self._heap.rank, self._races.clock_now(self._heap.rank)
+        # Each signal, wait for cards or for cores, and call of quiet logs once.
+        places = [0, *(place for place, event in enumerate(stream)
+                       if isinstance(records[number_of(event)].work, (CrossWait, PeerSignal, PeerWait, PutsEnd)))]
 
         def when(place: int) -> tuple[Clock, int]:
-            found = steps[bisect_right(places, place) - 1]
-            clock, time = self._races.clock_after(rank, (kind, block, sub), max(found, 0))
-            return (now if found < 0 else clock), time
+            return self._races.clock_after(self._heap.rank, (kind, block, sub), bisect_right(places, place, lo=1) - 1)
 
         return when
 

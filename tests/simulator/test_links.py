@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,12 @@ import tilelang_npu.language as T
 from tilelang_npu import pods
 from tilelang_npu.pods import Card
 from tilelang_npu.target import chip, chips
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import links as links_benchmark
+
+ROOT = Path(__file__).resolve().parents[2]
 
 A2, A3 = chip("910B2"), chip("910C")
 
@@ -164,3 +173,12 @@ def test_links_are_not_faster_because_they_are_idle_in_another_phase() -> None:
     least = 1e6 * 24 * 8 * 64 * 1024 / A2.links.read
     assert alone.time_us > least
     assert both.time_us - in_phases(24, 64, 0, 2000).estimate().time_us > 0.95 * least
+
+
+def test_published_bandwidths_and_the_errors_of_the_page() -> None:
+    rows = list(links_benchmark.rows())
+    errors = [modelled / measured - 1 for _, _, measured, modelled in rows]
+    assert max(map(abs, errors[:-1])) < 0.06
+    text = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    shown = [int(found) for found in re.findall(r"GB/s \| ([+-]\d+) % \|$", text, re.MULTILINE)]
+    assert shown == [round(100 * error) for error in errors]

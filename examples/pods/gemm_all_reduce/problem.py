@@ -39,6 +39,6 @@ def result(own, ranks, M, N, K):
 
 
 LADDER = PodLadder(
-    small={"ranks": 2, "M": 1024, "N": 1024, "K": 256}, large={"ranks": 8, "M": 8192, "N": 1536, "K": 10240}, tensors=tensors,
+    small={"ranks": 2, "M": 2304, "N": 1024, "K": 256}, large={"ranks": 8, "M": 8192, "N": 1536, "K": 10240}, tensors=tensors,
     shared=frozenset({"P", "S", "C", "F"}), expected=expected, result=result)
 check = LADDER.check

@@ -37,6 +37,6 @@ def expected(ranks, M, N, K):
 
 
 LADDER = PodLadder(
-    small={"ranks": 2, "M": 1024, "N": 1024, "K": 256}, large={"ranks": 8, "M": 8192, "N": 1536, "K": 5120}, tensors=tensors,
+    small={"ranks": 2, "M": 2304, "N": 1024, "K": 256}, large={"ranks": 8, "M": 8192, "N": 1536, "K": 5120}, tensors=tensors,
     shared=frozenset({"P", "S"}), expected=expected, result=lambda own, **_: own["S"])
 check = LADDER.check

@@ -1,7 +1,8 @@
 """Return while multiplying
 
-The kernel also gets the products back: when the Cube cores have multiplied a chunk, each card signals all others, and the
-Vector cores get their rows of it, in order, two chunks later than they have put them. The weighted sum reads local memory.
+One kernel does all. When the Cube cores have multiplied a chunk, each card signals all others, and the Vector cores get their
+rows of the products, two chunks after they have put the rows. At the end they add the products in local memory. Twelve strips
+of 11 rows divide a chunk evenly between the six Vector cores that serve a card.
 """
 
 from problem import ROWS, check
@@ -14,11 +15,11 @@ CONFIGS = {KEY.TL_ASCEND_AUTO_CV_SYNC: False, KEY.TL_ASCEND_AUTO_SYNC: True, KEY
 
 
 @tilelang.jit(target="ascendc", pass_configs=CONFIGS)
-def dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K, strip=8, tile_N=256, tile_K=128, cores=24):
+def dispatch_multiply_combine(rank, ranks, tokens, capacity, chosen, K, strip=11, tile_N=256, tile_K=128, cores=24):
     pairs, chunks, columns, lanes = tokens * chosen, capacity // ROWS, K // tile_N, 2 * cores // ranks
 
     @T.prim_func
-    def dispatch_multiply_return(
+    def dispatch_multiply_combine(
         X: T.Tensor((tokens, K), "float16"),
         W: T.Tensor((K, K), "float16"),
         start: T.Tensor((ranks + 1,), "int32"),
@@ -29,6 +30,9 @@ def dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K, strip=8, 
         P: T.Tensor((ranks, capacity, K), "float16"),
         Y: T.Tensor((ranks, capacity, K), "float16"),
         E: T.Tensor((ranks,), "int32"),
+        place: T.Tensor((pairs, 2), "int32"),
+        weight: T.Tensor((pairs,), "float32"),
+        O: T.Tensor((tokens, K), "float16"),
     ):
         with T.Kernel(cores, is_npu=True) as (core, vid):
             with T.Scope("V"):
@@ -43,18 +47,20 @@ def dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K, strip=8, 
                 for j in T.serial(chunks + 2):
                     if j >= 2:
                         T.shmem_signal_wait_until(E, card, 3, j - 1)  # the products of chunk j - 2 are complete
-                    for i in T.Pipelined(T.ceildiv(ROWS // strip, lanes), num_stages=2):
-                        own = i * lanes + worker // ranks
-                        if own < ROWS // strip:
-                            row = j * ROWS + own * strip
-                            if row < count:
-                                for r in T.serial(T.min(strip, count - row)):
-                                    T.copy(X[token[first + row + r], 0], tile[r, :])
-                                T.shmem_ub_put_nbi(tile, G[rank, row, 0], T.min(strip, count - row) * K, card)
-                            done = row - 2 * ROWS
-                            if done >= 0 and done < count:
-                                T.shmem_ub_get_nbi(back, P[rank, done, 0], strip * K, card)
-                                T.copy(back, Y[card, done, 0])
+                    for i in T.Pipelined(T.ceildiv(T.ceildiv(ROWS, strip), lanes), num_stages=2):
+                        row = (i * lanes + worker // ranks) * strip  # in the chunk
+                        size = T.min(strip, ROWS - row)
+                        put = j * ROWS + row
+                        if row < ROWS and put < count:
+                            rows = T.min(size, count - put)
+                            for r in T.serial(rows):
+                                T.copy(X[token[first + put + r], 0], tile[r, :])
+                            T.shmem_ub_put_nbi(tile, G[rank, put, 0], rows * K, card)
+                        done = put - 2 * ROWS
+                        if row < ROWS and done >= 0 and done < count:
+                            rows = T.min(size, count - done)
+                            T.shmem_ub_get_nbi(back, P[rank, done, 0], rows * K, card)
+                            T.copy(back[0:rows, :], Y[card, done, 0])
                     if j < chunks:
                         T.shmem_quiet()
                         T.shmem_signal_op(F, j, 1, 1, card)
@@ -63,6 +69,24 @@ def dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K, strip=8, 
                         T.sync_all("Mix")
                         if worker < ranks:
                             T.shmem_signal_op(E, rank, j, 0, card)  # the Cube cores have multiplied chunk j - 1
+                T.sync_all()
+                part = T.alloc_ub((chosen, 1, K), "float16")
+                wide = T.alloc_ub((1, K), "float32")
+                total = T.alloc_ub((1, K), "float32")
+                out = T.alloc_ub((1, K), "float16")
+                for i in T.Pipelined(T.ceildiv(tokens, 2 * cores), num_stages=2):
+                    one = i * 2 * cores + worker
+                    if one < tokens:
+                        T.tile.fill(total, 0.0)
+                        for c in T.serial(chosen):
+                            pair = one * chosen + c
+                            T.copy(Y[place[pair, 0], place[pair, 1], 0], part[c, :, :])
+                        for c in T.serial(chosen):
+                            T.copy(part[c, :, :], wide)
+                            T.tile.mul(wide, wide, weight[one * chosen + c])
+                            T.tile.add(total, total, wide)
+                        T.copy(total, out)
+                        T.copy(out, O[one, 0])
             with T.Scope("C"):
                 a = T.alloc_L1((ROWS, tile_K), "float16")
                 b = T.alloc_L1((tile_K, tile_N), "float16")
@@ -81,46 +105,12 @@ def dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K, strip=8, 
                             T.copy(c, P[other, j * ROWS, column])
                 T.sync_all("Mix")
 
-    return dispatch_multiply_return
-
-
-@tilelang.jit(target="npuir")
-def add(ranks, tokens, capacity, chosen, K, cores=48):
-    pairs = tokens * chosen
-
-    @T.prim_func
-    def add(
-        Y: T.Tensor((ranks, capacity, K), "float16"),
-        place: T.Tensor((pairs, 2), "int32"),
-        weight: T.Tensor((pairs,), "float32"),
-        O: T.Tensor((tokens, K), "float16"),
-    ):
-        with T.Kernel(cores, is_npu=True) as (core, _):
-            part = T.alloc_shared((chosen, 1, K), "float16")
-            wide = T.alloc_shared((1, K), "float32")
-            total = T.alloc_shared((1, K), "float32")
-            out = T.alloc_shared((1, K), "float16")
-            for i in T.Pipelined(T.ceildiv(tokens, cores), num_stages=2):
-                one = i * cores + core
-                if one < tokens:
-                    T.clear(total)
-                    for j in T.serial(chosen):
-                        pair = one * chosen + j
-                        T.copy(Y[place[pair, 0], place[pair, 1], 0], part[j, :, :])
-                    for j in T.serial(chosen):
-                        T.copy(part[j, :, :], wide)
-                        T.vmul(wide, weight[one * chosen + j], wide)
-                        T.vadd(total, wide, total)
-                    T.copy(total, out)
-                    T.copy(out, O[one, 0])
-
-    return add
+    return dispatch_multiply_combine
 
 
 def moe_dispatch_combine(rank, ranks, tokens, capacity, chosen, K):
-    return [(dispatch_multiply_return(rank, ranks, tokens, capacity, chosen, K),
-             ("X", "W", "start", "token", "G", "N", "F", "P", "Y", "E")),
-            (add(ranks, tokens, capacity, chosen, K), ("Y", "place", "weight", "O"))]
+    names = ("X", "W", "start", "token", "G", "N", "F", "P", "Y", "E", "place", "weight", "O")
+    return [(dispatch_multiply_combine(rank, ranks, tokens, capacity, chosen, K), names)]
 
 
 if __name__ == "__main__":

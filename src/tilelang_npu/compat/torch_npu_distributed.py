@@ -10,11 +10,9 @@ import functools
 import multiprocessing
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from importlib import import_module
 
 import torch
-import torch.distributed
-import torch.multiprocessing
 
 from tilelang_npu.compat.replacements import Replacements
 
@@ -22,13 +20,15 @@ __all__ = ["install", "uninstall"]
 
 HCCL = "hccl"
 """The backend of torch_npu for collectives between cards."""
-_processes: Any = torch.multiprocessing  # whose functions have no types
+# read as modules without types, which torch's functions for processes do not have
+_distributed, _processes = import_module("torch.distributed"), import_module("torch.multiprocessing")
 _replaced = Replacements()
 
 
-def _gloo(store: Any, rank: int, size: int, timeout: timedelta) -> object:
+def _gloo(store: object, rank: int, size: int, timeout: timedelta) -> object:
     """Returns a group of processes that implements ``hccl``."""
-    return torch.distributed.ProcessGroupGloo(store, rank, size, timeout=timeout)
+    found: object = _distributed.ProcessGroupGloo(store, rank, size, timeout=timeout)
+    return found
 
 
 def _forking(spawn: Callable[..., object]) -> Callable[..., object]:
@@ -46,10 +46,10 @@ def _forking(spawn: Callable[..., object]) -> Callable[..., object]:
 def install() -> None:
     """Makes ``hccl`` a backend of ``torch.distributed``, and lets ``torch.multiprocessing.spawn`` fork. Calling it again has no
     effect."""
-    if _replaced or not torch.distributed.is_available():
+    if _replaced or not _distributed.is_available():
         return
-    backend = torch.distributed.Backend
-    if HCCL.upper() not in backend._plugins and torch.distributed.is_gloo_available():
+    backend = _distributed.Backend
+    if HCCL.upper() not in backend._plugins and _distributed.is_gloo_available():
         backend.register_backend(HCCL, _gloo, devices=["cpu"])
     # barrier() asks for the accelerator, which torch cannot name for a device that has only a name
     _replaced.replace(torch._C, "_get_accelerator", lambda check=None: torch.device("cpu"))

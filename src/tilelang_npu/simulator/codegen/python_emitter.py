@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
+from tilelang_npu.card_signals import pass_core_wait
+from tilelang_npu.dialects import hivm
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.data_dependence import data_dependent_loops
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
@@ -15,6 +18,9 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
 from tilelang_npu.target.chip_data import CoreKind
+
+SIGNALS = frozenset(("shmem_signal_op", "shmem_signal_wait_until", "shmem_quiet", "shmem_barrier"))
+"""The symbols of the custom ops that order what cards do."""
 
 
 class PythonEmitter(OpRecorder):
@@ -125,6 +131,14 @@ class PythonEmitter(OpRecorder):
         text = self.name_of(flag)
         self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
         self.line(f"counts[{text}] -= 1", op)
+        if self._signals_cards:
+            self.line(f"{self.constant(pass_core_wait, 'passed')}({self.core_text()})", op)
+
+    @cached_property
+    def _signals_cards(self) -> bool:
+        """Whether a function of the kernel signals other cards, or waits for them."""
+        module = self.function.parent_op() or self.function
+        return any(isinstance(op, hivm.CustomOp) and op.symbol in SIGNALS for op in module.walk())
 
     def core_text(self) -> str:
         """Returns an expression that tells the core that runs the code apart from the other cores of the card."""
