@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -229,11 +230,29 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: Trac
 
 
 def _in_shape(parameter: Parameter, value: Argument, symbols: Mapping[str, int]) -> Argument:
-    """Returns the memory of a tensor with gaps in its shape, and any other argument unchanged."""
-    if parameter.strides is None or parameter.shape is None or not isinstance(value, np.ndarray):
+    """Returns the memory of a tensor with gaps in its shape, and that of one with too few elements in as many rows as it has.
+
+    Any other argument is returned unchanged.
+    """
+    if parameter.shape is None or not isinstance(value, np.ndarray):
         return value
+    if parameter.strides is None:
+        declared = parameter.array_shape([size_of(size, symbols) for size in parameter.shape])
+        return value if value.ndim == len(declared) else _first_rows(value, declared)
     shape, strides = ([size_of(size, symbols) for size in sizes] for sizes in (parameter.shape, parameter.strides))
     return np.lib.stride_tricks.as_strided(value, shape, [stride * value.itemsize for stride in strides])
+
+
+def _first_rows(array: Array, declared: Sequence[int]) -> Array:
+    """Returns an array with fewer elements than declared in the declared shape, with fewer rows; itself if a row is incomplete.
+
+    The rows are along the first axis of more than one element.
+    """
+    axis = next((axis for axis, size in enumerate(declared) if size > 1), len(declared) - 1)
+    row = math.prod(declared[axis + 1:])
+    if not row or array.size % row:
+        return array
+    return array.reshape(*declared[:axis], array.size // row, *declared[axis + 1:])
 
 
 def _with_sizes(value: object, symbols: Mapping[str, int]) -> object:

@@ -24,9 +24,16 @@ _UNITS = 4
 
 
 def copied(values: Sequence[Argument]) -> list[Argument]:
-    """Returns the values with each array replaced by a copy; several occurrences of one array become one copy."""
-    made: dict[int, Argument] = {}
-    return [made.setdefault(id(value), value.copy()) if isinstance(value, np.ndarray) else value for value in values]
+    """Returns the values with each array replaced by a copy; arrays that are the same elements of memory become one copy."""
+    made: dict[object, Argument] = {}
+
+    def copy(array: Array) -> Argument:
+        elements = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+        if elements not in made:
+            made[elements] = array.copy()
+        return made[elements]
+
+    return [copy(value) if isinstance(value, np.ndarray) else value for value in values]
 
 
 def differs(got: Array, expected: Argument) -> Array:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import Self
 
 from tilelang_npu.display import Mlir
@@ -167,8 +166,10 @@ class JITKernel(CompiledKernel):
         from tilelang_npu.runtime.checks.interpreter_check import compare_with_interpreter
         from tilelang_npu.runtime.checks.rounding_spread import copied
 
-        arguments = self.positional(args, named)
-        call = self.signature.bind([np.array(arg, copy=True) if isinstance(arg, np.ndarray) else arg for arg in arguments])
+        arguments = copied(self.positional(args, named))
+        call = self.signature.bind(arguments)
+        if aliases := self._aliases(call):
+            return self._with_aliases(aliases).check(*arguments)
         before = copied(call.values)
         self._run(call)
         return compare_with_interpreter(self, before, call)
