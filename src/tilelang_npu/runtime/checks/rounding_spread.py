@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,8 @@ from tilelang_npu.interpreter import POISON, RANDOM, WATCHED, Write
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.arguments.tensors import Argument, Array
+
+_Value = TypeVar("_Value")
 
 _RUNS = 3
 """Executions with random rounding: discrete stochastic arithmetic takes three (Vignes 1993)."""
@@ -23,11 +25,11 @@ _UNITS = 4
 """Units in the last place that are always allowed: functions such as exp differ by up to two between libraries."""
 
 
-def copied(values: Sequence[Argument]) -> list[Argument]:
+def copied(values: Sequence[_Value]) -> list[_Value]:
     """Returns the values with each array replaced by a copy; arrays that are the same elements of memory become one copy."""
-    made: dict[object, Argument] = {}
+    made: dict[object, Any] = {}
 
-    def copy(array: Array) -> Argument:
+    def copy(array: Array) -> Any:
         elements = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
         if elements not in made:
             made[elements] = array.copy()
