@@ -9,6 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.runtime.checks.rounding_spread import copied
 
 WIDTH = 16
 
@@ -68,3 +69,13 @@ def test_one_array_for_two_parameters_is_one_memory_in_the_comparison(
     monkeypatch.setenv("TILELANG_NPU_AGAINST_INTERPRETER", "1")
     kernel(x, x, x.size // WIDTH)
     np.testing.assert_array_equal(x, wanted)
+
+
+def test_arrays_that_are_one_memory_in_two_shapes_are_one_memory_in_copies() -> None:
+    x = np.arange(12, dtype=np.float32)
+    turned = np.asfortranarray(x.reshape(3, 4))
+    flat, rows, bits, once, again, number = copied([x, x.reshape(3, 4), x.view(np.int32), turned, turned, np.float32(1)])
+    flat[5] = 7
+    assert isinstance(rows, np.ndarray) and isinstance(bits, np.ndarray)
+    assert rows[1, 1] == 7 and bits[5] == np.float32(7).view(np.int32)
+    assert once is again and number == 1 and x[5] == 5

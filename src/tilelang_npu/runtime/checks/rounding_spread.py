@@ -26,11 +26,20 @@ _UNITS = 4
 
 
 def copied(values: Sequence[_Value]) -> list[_Value]:
-    """Returns the values with each array replaced by a copy; arrays that are the same elements of memory become one copy."""
+    """Returns the values with each array replaced by a copy.
+
+    Arrays that are the same memory become arrays of one copy, also in different shapes.
+    """
     made: dict[object, Any] = {}
 
     def copy(array: Array) -> Any:
-        elements = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+        place = array.__array_interface__["data"][0]
+        if array.flags.c_contiguous:
+            memory = place, array.nbytes
+            if memory not in made:
+                made[memory] = array.copy()
+            return made[memory].reshape(-1).view(array.dtype).reshape(array.shape)
+        elements = place, array.shape, array.strides, array.dtype
         if elements not in made:
             made[elements] = array.copy()
         return made[elements]
