@@ -243,6 +243,7 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
             races.clear()
         except TileError as race:
             errors.append(race)
+        memory.races = None  # last launches keep the memory, and marks take several bytes for each of it
     failed = [error for error in errors if error is not None]
     # A card that fails leaves the others waiting: for its signals, or at a barrier.
     for error in sorted(failed, key=lambda error: _CONSEQUENCES.get(error.code, 0) if isinstance(error, TileError) else 0):
