@@ -56,7 +56,7 @@ SCRIPT = """
         assert torch.equal(b, torch.full_like(b, 3 - rank)), b
         shmem.aclshmem_free_tensor(both)
         shmem.aclshmem_finialize()
-        print(f"Rank {rank}: Test passed!", flush=True)
+        print(f"Rank {rank}: Test passed!\\n", end="", flush=True)  # one write, also where streams have no buffer
 
     barrier = mp.Barrier(RANKS)
     ranks = [mp.Process(target=worker, args=(rank, barrier)) for rank in range(RANKS)]
@@ -108,7 +108,7 @@ SIGNALS = """
         exchange(rank, len(sys.argv) > 1)(x, flags)
         assert x.sum() == 64 * (2 - rank)
         shmem.barrier_all()
-        print(f"Rank {rank}: Test passed!", flush=True)
+        print(f"Rank {rank}: Test passed!\\n", end="", flush=True)  # one write, also where streams have no buffer
 
 
     ranks = [mp.Process(target=worker, args=(rank,)) for rank in range(RANKS)]

@@ -45,7 +45,7 @@ SCRIPT = """
         assert found.tolist() == [10.0 * other + rank for other in range(ranks)], found
         dist.barrier()
         assert dist.get_backend() == "hccl"
-        print(f"rank {rank} of {ranks} passed", flush=True)
+        print(f"rank {rank} of {ranks} passed\\n", end="", flush=True)  # one write, also where streams have no buffer
         dist.destroy_process_group()
 """
 LAUNCHED = """

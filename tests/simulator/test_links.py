@@ -179,6 +179,6 @@ def test_published_bandwidths_and_the_errors_of_the_page() -> None:
     rows = list(links_benchmark.rows())
     errors = [modelled / measured - 1 for _, _, measured, modelled in rows]
     assert max(map(abs, errors[:-1])) < 0.06
-    text = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/hardware.md").read_text(encoding="utf-8")
     shown = [int(found) for found in re.findall(r"GB/s \| ([+-]\d+) % \|$", text, re.MULTILINE)]
     assert shown == [round(100 * error) for error in errors]
