@@ -9,8 +9,10 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.kernel import kept_launches
 from tilelang_npu.runtime.kernel.kept_launches import KeptLaunches
+from tilelang_npu.simulator import Program
 
 SYNC = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}
 ROWS, COLUMNS = 512, 1024
@@ -91,3 +93,22 @@ def test_launches_that_depend_on_data_keep_it_until_their_hazards_are_known(monk
     assert launch.release()
     assert launch.recorded.bound.given[1][0] == 0
     assert (launch.time_us, launch.hazards) == (before, [])
+
+
+def test_a_kernel_runs_though_the_program_of_an_older_launch_has_an_op_of_a_plug_in_that_is_gone(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_launches, "KEPT", KeptLaunches(0))
+    x = np.ones((ROWS, COLUMNS), np.float32)
+    older, newer = scaled(5.5), scaled(6.5)
+    older(x)
+    program = older.last_launch.recorded.program
+
+    def of_another_program(asked: Program) -> bool:
+        if asked is program:
+            raise TileError("no operation has the name 'gone'", code="T501")
+        return True
+
+    monkeypatch.setattr(Program, "data_free", property(of_another_program))
+    np.testing.assert_array_equal(newer(x), 6.5)
+    np.testing.assert_array_equal(newer(x), 6.5)
+    assert older.last_launch.recorded.bound.given[0].any()

@@ -178,13 +178,16 @@ class Launch:
 
         Times, traffic and reports stay as they are. Hazards that were not searched for yet are then those that numbers made up
         by the simulator show, as for ``estimate()``. A launch whose ops depend on data keeps its arrays until its hazards are
-        known.
+        known, and so does one whose program cannot be compiled again, because a plug-in of it is no longer loaded.
 
         Returns:
             whether the launch has given up its arrays.
         """
         with self._lock:
-            if self._hazards is None and not self.recorded.program.data_free:
+            try:
+                if self._hazards is None and not self.recorded.program.data_free:
+                    return False
+            except TileError:
                 return False
             self._orders.clear()
             self._periodic_orders.clear()
