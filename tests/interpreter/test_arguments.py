@@ -79,3 +79,10 @@ def test_arrays_that_are_one_memory_in_two_shapes_are_one_memory_in_copies() -> 
     assert isinstance(rows, np.ndarray) and isinstance(bits, np.ndarray)
     assert rows[1, 1] == 7 and bits[5] == np.float32(7).view(np.int32)
     assert once is again and number == 1 and x[5] == 5
+
+
+def test_a_comparison_changes_no_tensor_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.ones((6, WIDTH)), torch.zeros((6, WIDTH))
+    assert doubled(6, 0).check(x, y, 6)
+    assert not y.any()

@@ -15,6 +15,10 @@ GROUP = 32
 """Elements along K that share a scale (OCP Microscaling Formats, MX specification 1.0)."""
 
 
+FORMATS: Mapping[str, int] = MappingProxyType({"e5m2": 1, "e4m3": 2, "e2m1": 3})
+"""The numbers that ``hivm.hir.mmadmxL1`` has for what the bytes of an MX matrix hold: float8, or two elements of four bits."""
+
+
 @dataclass(frozen=True)
 class ScaleLayout:
     """An arrangement of scales in a tensor.
@@ -29,7 +33,7 @@ class ScaleLayout:
     rows_first: bool
 
     def logical_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the logical shape of the scales in a tile of a tensor; -1 stands for a size that is not constant.
+        """Returns the logical shape of the scales in a tile of a tensor; -1 is a size that is not constant.
 
         Args:
             shape: the shape of the tile: ``[x, y, 2]`` for pairs of scales, or ``[x, y]`` where the axis of groups has one
@@ -51,4 +55,4 @@ SCALE_LAYOUTS: Mapping[str, ScaleLayout] = MappingProxyType({
 })
 """The layouts by the names of PTO-ISA (``Layout::MX_A_ND`` ...), which TileLang-Ascend uses too."""
 
-__all__ = ["GROUP", "SCALE_LAYOUTS", "ScaleLayout"]
+__all__ = ["FORMATS", "GROUP", "SCALE_LAYOUTS", "ScaleLayout"]

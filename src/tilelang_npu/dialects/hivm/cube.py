@@ -38,6 +38,7 @@ from tilelang_npu.dialects.ir.destination_style import (
     shape_of,
 )
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type, mlir_type
+from tilelang_npu.ops.scale_layouts import FORMATS
 from tilelang_npu.target.chip_data import Pipe
 
 __all__ = [
@@ -245,11 +246,12 @@ class _ClearedProductOp(StructuredTableOp):
 
 MX_MATRIX = frozenset(mlir_type(element) for element in dtypes("f8E4M3FN", "f8E5M2", "ui8", "i8"))
 MX_SCALE = frozenset(mlir_type(element) for element in dtypes("ui8", "i8"))
-MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in (1, 2, 3)), "the format of a matrix: 1, 2 or 3 of type i32")
+MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in FORMATS.values()),
+                  "the format of a matrix: 1, 2 or 3 of type i32")
 
 
 def mx_format(number: int) -> IntegerAttr:
-    """Returns the attribute that says what the bytes of an MX matrix hold: 1 for fp8 e5m2, 2 for fp8 e4m3, 3 for fp4 e2m1."""
+    """Returns the attribute that says what the bytes of an MX matrix hold (``ops.scale_layouts.FORMATS``)."""
     return IntegerAttr(number, i32)
 
 

@@ -36,7 +36,7 @@ from tilelang_npu.ops import Composite, Structured, operation_of_symbol
 from tilelang_npu.target.chip_data import OpCore, PipeName
 
 __all__ = [
-    "BUILTINS", "CustomMacroOp", "CustomOp",
+    "BUILTINS", "MMA_MX", "CustomMacroOp", "CustomOp",
 ]
 
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})

@@ -146,10 +146,12 @@ def _constant_sizes(value: SSAValue) -> Shape | None:
 
 def has_nan(array: Array) -> bool:
     """Whether an array has an element that is NaN. Uninitialised on-chip memory is filled with NaN."""
+    if not DType(array.dtype).is_float:
+        return False
     with np.errstate(invalid="ignore"):
         if array.dtype == np.float32 and array.size:
             return bool(np.isnan(array.min()))  # min() propagates NaN, and allocates nothing
-        flat = array.reshape(-1) if DType(array.dtype).is_float else array[:0].reshape(-1)
+        flat = array.reshape(-1)
         return any(np.isnan(flat[start:start + _PART]).any() for start in range(0, flat.size, _PART))  # a mask takes memory
 
 

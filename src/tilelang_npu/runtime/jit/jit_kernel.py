@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,11 +167,12 @@ class JITKernel(CompiledKernel):
         from tilelang_npu.runtime.checks.interpreter_check import compare_with_interpreter
         from tilelang_npu.runtime.checks.rounding_spread import copied
 
-        arguments = copied(self.positional(args, named))
+        arguments = self.positional(args, named)
         call = self.signature.bind(arguments)
         if aliases := self._aliases(call):
             return self._with_aliases(aliases).check(*arguments)
         before = copied(call.values)
+        call = replace(call, values=copied(call.values))
         self._run(call)
         return compare_with_interpreter(self, before, call)
 

@@ -63,7 +63,7 @@ class KeptLaunches:
                     self._drop(oldest)
 
     def _drop_ended(self) -> None:
-        """Removes the launches that nobody has any more."""
+        """Removes the launches that no longer exist."""
         while self._ended:
             self._drop(self._ended.popleft())
 

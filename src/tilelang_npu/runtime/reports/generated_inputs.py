@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch
 
 _INTEGERS = 4
+"""Generated integers are from 0 to this number, exclusive: they may be indices, which must be small."""
 _EXPONENTS = (125, 130)
 """The biased exponents of generated scales: from the first one to below the second one; 127 is a scale of 1."""
-"""Generated integers are from 0 to this number, exclusive: they may be indices, which must be small."""
 
 
 def generated_inputs(kernel: CompiledKernel, like: Sequence[Argument] | None = None) -> list[Argument]:

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.declaration import TableOp
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes
+from tilelang_npu.ops.scale_layouts import FORMATS
 from tilelang_npu.simulator.codegen.cube import check_sizes, logical_shape, matrix_shape
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import transfer
@@ -20,7 +21,7 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.machine.op_records import Mmad, Multiply
 from tilelang_npu.simulator.machine.scaled_product import FLOAT4, ScaledProduct
 
-_ELEMENTS = {1: "f8E5M2", 2: "f8E4M3FN", FLOAT4: "f4E2M1FN"}
+_ELEMENTS = {FORMATS["e5m2"]: "f8E5M2", FORMATS["e4m3"]: "f8E4M3FN", FLOAT4: "f4E2M1FN"}
 _FLOAT8 = dtypes("f8E4M3FN", "f8E5M2")
 _NONE = (-1, -1)
 
@@ -61,7 +62,7 @@ def _mmad_mx(em: PythonEmitter, op: TableOp) -> None:
           (op.real_m, op.real_k, op.real_n), op.init_condition, (op.a_transpose is not None, op.b_transpose is not None))
 
 
-@custom("mma_mx")
+@custom(hivm.MMA_MX)
 def _mma_mx(em: PythonEmitter, op: hivm.CustomOp) -> None:
     a, b, scale_a, scale_b, init, *sizes = op.ins()
     given = op.attributes.get("format")

@@ -7,7 +7,7 @@ loop uses it like an ``int``, the loop (:class:`SampledLoop`) collects the condi
 - A remainder or quotient repeats with a ``period``: with ``i % 2``, iterations 0, 2, 4 ... do the same.
 
 Offsets in GM may depend linearly on the iteration. Where a number must be known, such as the trip count of an inner loop, the
-iteration stands for no other one.
+iteration represents no other iteration.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class SampledLoop:
         self.index, self.limit, self.period = 0, count, 1
 
     def restrict(self, iterations: int) -> None:
-        """Notes that the traced iteration does not stand for the one that is ``iterations`` later, nor for any after that."""
+        """Notes that the traced iteration does not represent the one that is ``iterations`` later, nor for any after that."""
         self.limit = min(self.limit, self.index + max(1, iterations))
 
     def repeat(self, period: int) -> None:
-        """Notes that the traced iteration stands only for those that are a multiple of ``period`` later."""
+        """Notes that the traced iteration represents only those that are a multiple of ``period`` later."""
         self.period = self.period * period // gcd(self.period, period)
 
     @property
@@ -74,14 +74,14 @@ class LoopInt:
         self.base, self.slopes = base, slopes
 
     def plain(self) -> int:
-        """Returns the value in the traced iterations, which then stand for no other ones."""
+        """Returns the value in the traced iterations, which then represent no other iterations."""
         for loop in self.slopes:
             loop.restrict(1)
         return self.base
 
     def _inner_loop(self) -> tuple[SampledLoop, Number]:
         """Returns the innermost loop in which the value differs, with its slope. The traced iterations of loops around it then
-        stand for no other ones."""
+        represent no other iterations."""
         *outer, inner = sorted(self.slopes, key=lambda loop: loop.depth)
         for loop in outer:
             loop.restrict(1)
@@ -240,7 +240,7 @@ def viewed(shape: tuple[int, ...], element: np.dtype[np.generic], memory: Array,
     """Replaces ``numpy.ndarray`` in generated code: creates an array at an offset that can differ between iterations.
 
     The array is also created at the least and at the greatest offset of all iterations for which the traced one can stand, so
-    that NumPy checks the bounds of all. If one of them is out of bounds, the traced iterations stand for no other ones.
+    that NumPy checks the bounds of all. If one of them is out of bounds, the traced iterations represent no other iterations.
 
     Args:
         shape, element, memory, offset, strides: as for ``numpy.ndarray``.

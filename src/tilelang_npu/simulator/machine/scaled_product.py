@@ -10,14 +10,14 @@ import numpy as np
 from tilelang_npu.ops.products import apart, spread
 from tilelang_npu.ops.rearrange import unpack_float4
 from tilelang_npu.ops.rounding import Array
-from tilelang_npu.ops.scale_layouts import GROUP
+from tilelang_npu.ops.scale_layouts import FORMATS, GROUP
 
 _BIAS = 127
 """The exponent byte of the scale 1 (e8m0)."""
 _NAN = 255
-_HELD = {1: np.dtype(ml_dtypes.float8_e5m2), 2: np.dtype(ml_dtypes.float8_e4m3fn)}
-FLOAT4 = 3
-"""The number of the format in which a byte holds two elements, as in ``mmadmxL1``."""
+_HELD = {FORMATS["e5m2"]: np.dtype(ml_dtypes.float8_e5m2), FORMATS["e4m3"]: np.dtype(ml_dtypes.float8_e4m3fn)}
+FLOAT4 = FORMATS["e2m1"]
+"""The number of the format in which a byte holds two elements."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Tracing of blocks with long loops: iterations that only repeat earlier ones are not executed.
 
 The generated code runs with a ``LoopInt`` in place of the induction variable of a counted loop (``machine/loop_integers.py``).
-While an iteration runs, its comparisons and remainders tell for which later iterations it stands: they issue the same events,
+While an iteration runs, its comparisons and remainders tell which later iterations it represents: they issue the same events,
 at offsets in GM that grow linearly. So the work of a trace is proportional to the distinct iterations of each loop, and so is
 the memory of its record. Loops of which each iteration differs, such as those that contain a loop with another trip count in
 each iteration, are executed as written, with the loops in them shortened.
@@ -47,7 +47,7 @@ LEAST_TRIPS = 4
 LONGEST_PERIOD = 4096
 """Largest number of iterations that repeat together."""
 MOST_SINGLE = 64
-"""Number of iterations in a row that stand for no others, after which all further ones of the loop are executed as they are."""
+"""Number of iterations in a row that represent no others, after which all further ones of the loop are executed as they are."""
 
 
 class _Placeholders(PlaceholderData):
@@ -99,7 +99,7 @@ class _Unit:
 
 
 class SamplingGuard(LoopGuard):
-    """Executes only some iterations of the counted loops of a core, and records for which others they stand.
+    """Executes only some iterations of the counted loops of a core, and records which others they represent.
 
     Args:
         core, most_ops: as for ``LoopGuard``.
@@ -184,7 +184,7 @@ class SamplingGuard(LoopGuard):
 
 
 def _known(event: Event) -> Event:
-    """Returns an event with plain integers; an iteration on which one of them depends stands for no other one."""
+    """Returns an event with plain integers; an iteration on which one of them depends represents no other iteration."""
     if isinstance(event, int):
         return event
     facts: tuple[int | LoopInt, ...] = event

@@ -18,15 +18,12 @@ from tilelang_npu.analysis.buffers import root_of, space_of
 from tilelang_npu.analysis.locations import refuse
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.text.names import escape_name
-from tilelang_npu.ops.scale_layouts import GROUP, SCALE_LAYOUTS
+from tilelang_npu.ops.scale_layouts import FORMATS, GROUP, SCALE_LAYOUTS
 from tilelang_npu.transforms.infra.op_builder import Value
 from tilelang_npu.transforms.lower.views import LoweredBuffer, View, bounds_checked, first_element, materialise, row_strides
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
-
-_FORMATS = {"e5m2": 1, "e4m3": 2, "e2m1": 3}
-"""The numbers that HIVM has for what the bytes of an MX matrix hold."""
 
 
 def scale_buffers(kernel: func.FuncOp) -> dict[SSAValue, str]:
@@ -116,11 +113,11 @@ def lower_scaled_gemm(lowering: KernelLowering, op: tile.GemmOp, sizes: list[Val
     matrices = [materialise(emit, view, op) for view in (a, b)]
     scales = [materialise(emit, row_wise(lowering.view(value)), op) for value in (op.scale_a, op.scale_b)]
     result = materialise(emit, c, op)
-    number = None if op.format is None else _FORMATS[op.format.data]
+    number = None if op.format is None else FORMATS[op.format.data]
     numbers = [emit.value(size) for size in sizes]
     if a.buffer.space == "ca":
-        made = emit.insert(hivm.CustomOp("mma_mx", [*matrices, *scales, lowering.values[op.init], *numbers], [result],
-                                         core="CUBE", pipe="M", symbol="mma_mx"))
+        made = emit.insert(hivm.CustomOp(hivm.MMA_MX, [*matrices, *scales, lowering.values[op.init], *numbers], [result],
+                                         core="CUBE", pipe="M", symbol=hivm.MMA_MX))
         if number is not None:
             made.attributes["format"] = hivm.mx_format(number)
         return
