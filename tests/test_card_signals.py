@@ -350,3 +350,22 @@ def test_the_cube_core_takes_part_in_a_barrier_though_only_a_signal_gives_it_wor
     wanted = a.astype(np.float32) @ a.astype(np.float32)
     for found in pods.run(body, 2):
         np.testing.assert_array_equal(found, wanted)
+
+
+@tilelang.jit(target="npuir")
+def own_signal() -> Any:
+    """Waits for two signals of its own, of which it sends one before the wait and one after it."""
+    @T.prim_func
+    def own_signal(F: T.Tensor((1,), "int32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            T.shmem_signal_op(F, 0, 1, 1, 0)
+            T.shmem_signal_wait_until(F, 0, 0, 2)
+            T.shmem_signal_op(F, 0, 1, 1, 0)
+
+    return own_signal
+
+
+def test_a_card_that_waits_for_its_own_later_signal_is_told_so() -> None:
+    with pytest.raises(TileError, match=r"rank 0 waits for signals that it sends only afterwards") as caught:
+        pods.run(lambda card: own_signal()(card.tensor(1, "int32")), 1)
+    assert caught.value.code == "S308"

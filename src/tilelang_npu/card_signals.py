@@ -99,8 +99,12 @@ def send_signal(word: Array, value: int, adds: bool, rank: int, location: Locati
         if memory.races is not None:
             memory.races.release(own, ("signal", place[1], place[2]), core, adds=adds)
         number = found.view(np.int32)
+        before = np.int32(number.item())
         with np.errstate(over="ignore"):
-            number[...] = number + np.int32(value) if adds else np.int64(value).astype(np.int32)
+            after = before + np.int32(value) if adds else np.int64(value).astype(np.int32)
+        if memory.log is not None:  # before another card can see the number
+            memory.log.sent(own, core, (place[1], place[2]), int(before), int(after), adds=adds)
+        number[...] = after
 
 
 def complete_puts(core: Core = None) -> None:
@@ -173,8 +177,12 @@ class SignalWait(CardWait):
 
     def finish(self) -> None:
         heap = self.heap()
-        if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+        if heap is None or is_rehearsed() or _FORESEEN.get() is not None:
+            return
+        if heap.memory.races is not None:
             heap.memory.races.acquire(heap.rank, ("signal", *self.word), self.core)
+        if heap.memory.log is not None:
+            heap.memory.log.waited(heap.rank, self.core, self.word, lambda number: bool(self._compare(number, self._value)))
 
     def describe(self) -> str:
         return f"{self._name} {self._text} {self._value} (it is {self._number.item()})"
@@ -214,11 +222,17 @@ class BarrierWait(CardWait):
         if races is not None:
             races.complete(heap.rank)
             races.release(heap.rank, ("barrier", team), adds=True)
+        if heap.memory.log is not None:
+            heap.memory.log.arrived(heap.rank, core, team)
         self._missing = heap.arrive(team, self._members)
 
     def finish(self) -> None:
         heap = current_heap()
-        if heap is None or heap.memory.races is None or is_rehearsed() or _FORESEEN.get() is not None:
+        if heap is None or is_rehearsed() or _FORESEEN.get() is not None:
+            return
+        if heap.memory.log is not None:
+            heap.memory.log.passed(heap.rank, self.core, self._team, self._members)
+        if heap.memory.races is None:
             return
         if self._members:
             heap.memory.races.acquire(heap.rank, ("barrier", self._team), self.core)
@@ -276,6 +290,10 @@ def _diagnosis(heap: SymmetricHeap, wait: CardWait, outcome: str) -> TileError:
             sets = f"which rank {setter} would set" + ("" if line is None else f" at {line.shown_line}")
             notes.append(f"rank {rank} waits for {waiting.describe()}{_line(waiting)}, {sets}")
         ranks = " and ".join(f"rank {rank}" for rank in sorted(rank for rank, _, _ in cycle))
+        if len(cycle) == 1:
+            return TileError(f"{ranks} waits for signals that it sends only afterwards", code="S308",
+                             location=cycle[0][1].location, notes=notes,
+                             help="send the signals before the wait; compare the number that it needs with what all cores send")
         return TileError(f"{ranks} wait for each other's signals", code="S308", location=cycle[0][1].location, notes=notes,
                          help="let one of the cards send its signal before it waits")
     why = ("no card that runs can end this wait" if outcome == "deadlock" else

@@ -12,14 +12,16 @@ import random
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tilelang_npu.card_log import CardLog
 from tilelang_npu.card_races import CardRaces, Clock
 from tilelang_npu.errors import TileError, doors
+from tilelang_npu.pod_profile import PodProfile
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
 from tilelang_npu.simulator.machine.op_records import (
     CrossWait,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
     from tilelang_npu.simulator.sanitizer.findings import Finding
 
-__all__ = ["Card", "run"]
+__all__ = ["Card", "PodProfile", "profile", "run"]
 
 Result = TypeVar("Result")
 _CONSEQUENCES = {"S308": 1, "T433": 2}
@@ -119,6 +121,8 @@ class Card:
             TileError: T433, a card has ended, or does not call it in time.
         """
         self._heap.barrier()
+        if self._heap.memory.log is not None:
+            self._heap.memory.log.met(self.rank)
         races = self._heap.memory.races
         if races is not None:
             if self.rank == 0:
@@ -190,6 +194,27 @@ class _LocalAccesses(Listener):
         return when
 
 
+class _Calls(Listener):
+    """Notes the kernels that a card calls.
+
+    Args:
+        rank: the card.
+        log: the log of the pod.
+    """
+
+    def __init__(self, rank: int, log: CardLog) -> None:
+        self.thread = threading.get_ident()
+        self._rank, self._log = rank, log
+
+    def on_called(self, kernel: Any, call: BoundCall) -> None:
+        """States that a kernel begins."""
+        self._log.called(self._rank, kernel.name)
+
+    def on_launched(self, kernel: Any, launch: AnyLaunch, findings: list[Finding]) -> None:
+        """States that a kernel has ended."""
+        self._log.launched(self._rank, launch)
+
+
 def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 20, timeout: float = 120.0,
         sanitize: bool = False, interleaving: int | None = None) -> list[Result]:
     """Calls ``body`` for each card of a new pod, in a thread of its own, and returns the results in the order of the ranks.
@@ -210,6 +235,32 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
             ``body``. If several cards fail, it is that of the first card that did not fail because another
             one had.
     """
+    return _run(body, ranks, heap_bytes, timeout, sanitize, interleaving, None)
+
+
+def profile(body: Callable[[Card], Any], ranks: int, *, heap_bytes: int = 256 << 20, timeout: float = 120.0,
+            interleaving: int | None = None) -> PodProfile:
+    """Calls ``body`` for each card of a new pod, as :func:`run` does, and returns the modelled times of all cards: when each
+    kernel of each card runs, how long it waits for other cards, and how long the card computes while it transfers data.
+
+    Args:
+        body: the function that drives a card. Only its kernels, and its calls of :meth:`Card.barrier`, take part in the times.
+        ranks: the number of cards.
+        heap_bytes: the bytes of each card's part of the symmetric heap.
+        timeout: the seconds of real time after which a card stops waiting for others.
+        interleaving: as for :func:`run`; the modelled times do not depend on it.
+
+    Raises:
+        TileError: as for :func:`run`; T435, no card has run a compiled kernel.
+    """
+    log = CardLog(max(ranks, 0))
+    results = _run(body, ranks, heap_bytes, timeout, False, interleaving, log)
+    return PodProfile(log, results)
+
+
+def _run(body: Callable[[Card], Result], ranks: int, heap_bytes: int, timeout: float, sanitize: bool, interleaving: int | None,
+         log: CardLog | None) -> list[Result]:
+    """Runs a pod as :func:`run` does; ``log`` notes what the cards do."""
     if ranks < 1:
         raise TileError(f"a pod cannot have {ranks} cards", code="T431", help="pass a positive number")
     if heap_bytes < 1:
@@ -217,6 +268,7 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
     memory = PodMemory.of_threads(ranks, heap_bytes)
     memory.delays = None if interleaving is None else [random.Random(f"{interleaving} {rank}") for rank in range(ranks)]
     races = memory.races = CardRaces(memory.data) if sanitize else None
+    memory.log = log
     results: list[Any] = [None] * ranks
     errors: list[BaseException | None] = [None] * ranks
 
@@ -224,7 +276,11 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
         heap = None
         try:
             heap = join(rank, ranks, heap_bytes, memory, timeout)
-            with nullcontext() if races is None else listen(_LocalAccesses(heap, races)):
+            with ExitStack() as listeners:
+                if races is not None:
+                    listeners.enter_context(listen(_LocalAccesses(heap, races)))
+                if log is not None:
+                    listeners.enter_context(listen(_Calls(rank, log)))
                 results[rank] = body(Card(heap))
             heap.finish()
         except BaseException as error:  # noqa: BLE001  the caller of run gets it

@@ -38,6 +38,7 @@ try:
 except ImportError:  # Windows has no such locks; additions of several processes to one place may then be lost
     fcntl = None  # type: ignore[assignment]
 
+from tilelang_npu.card_log import CardLog
 from tilelang_npu.card_races import CardRaces, Core
 from tilelang_npu.errors import Location, TileError
 
@@ -77,6 +78,7 @@ class PodMemory:
         words: the records of the ranks, one row of 64-bit integers for each rank.
         data: the bytes of all parts, as an array with one row for each rank.
         races: finds races between the ranks, if they are threads and their run asks for it; else None.
+        log: notes what the ranks do, if they are threads and the pod is timed; else None.
         hung: for each rank that is a thread of this process and waits for signals that do not come, a description of its waits.
         delays: for each rank the generator of the delays before its transfers and signals; None for no delays.
     """
@@ -94,6 +96,7 @@ class PodMemory:
         self.words: NDArray[np.int64] = np.frombuffer(self._mapped, np.int64, ranks * _WORDS).reshape(ranks, _WORDS)
         self.data: NDArray[np.uint8] = np.frombuffer(self._mapped, np.uint8, ranks * part, front).reshape(ranks, part)
         self.races: CardRaces | None = None
+        self.log: CardLog | None = None
         self.hung: dict[int, object] = {}
         self.delays: Sequence[random.Random] | None = None
         self._lock = threading.Lock()

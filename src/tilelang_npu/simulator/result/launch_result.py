@@ -25,6 +25,7 @@ from tilelang_npu.simulator.result.time_split import Split, split_of
 from tilelang_npu.simulator.result.written_elements import written
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, SharedResults
 from tilelang_npu.simulator.time import l2
+from tilelang_npu.simulator.time.card_waits import CardTimer
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
@@ -826,6 +827,16 @@ class Launch:
         return CoreGroupTimes(RecordedWalk(self._order(runs), len(together.cores), self.chip,
                                            pace_of(self.serves, group.sharing, self.chip, self.linked,
                                                    lockstep=group.lockstep)), together)
+
+    def card_timer(self, group: Group) -> CardTimer:
+        """Returns what times a block (or all blocks, if they wait for each other) under given ends of waits for other cards.
+
+        Args:
+            group: the group of the block.
+        """
+        runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
+        return CardTimer(self._order(runs), self._together(runs).cores, self.chip,
+                         pace_of(self.serves, group.sharing, self.chip, self.linked, lockstep=group.lockstep))
 
     def profile(self) -> Profile:
         """Returns the profile: the time along the critical path, by pipe and by source line, the moved bytes, and the gain of
