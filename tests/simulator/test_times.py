@@ -204,7 +204,8 @@ def test_rows_that_begin_at_no_block_take_longer(stride: int, factor: float) -> 
 
 
 @pytest.mark.parametrize(("columns", "percent"), [
-    (4096, 100), (256, 100), (384, 80), (4224, 80), (8000, 50), (40000, 50), (320, 50), (4000, 40), (272, 40), (4090, 30), (4001, 30)])
+    (4096, 100), (256, 100), (384, 80), (4224, 80), (8000, 50), (40000, 50), (320, 50), (4000, 40), (272, 40), (4090, 30),
+    (4001, 30)])
 @pytest.mark.parametrize("length", [64, 128])
 def test_rows_of_nd2nz_take_longer_by_their_distance(columns: int, percent: int, length: int) -> None:
     """catlass, examples/102_dynamic_optimized_matmul, GetBandwidth: 100, 80, 50, 40 or 30 % of the rate if the columns of the

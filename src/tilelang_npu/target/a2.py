@@ -77,7 +77,8 @@ PATHS = table(
          near=Move(fixed=192, rate=166, sustained=152, issue=21, row=3.4, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
     # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. Rate: MTE2
     # of each of 24 cores moves 537 MB in 3436 us (DOC matmul c8), and is at work for 95 % of PTO-ISA's 6144^3: 84.5 and 85.2.
-    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), distances=RATE_BY_DISTANCE, move=replace(FROM_HBM, row=3.39),
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), distances=RATE_BY_DISTANCE,
+         move=replace(FROM_HBM, row=3.39),
          near=Move(fixed=81, rate=84.5, sustained=84.5, issue=21, row=3.39, source="CALC on DOC matmul c0, c1, c8")),
     Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),
          move=Move(fixed=245, rate=106, sustained=106, issue=21, row=3.4, source="AKL, one core, L2 hit; issue CALC")),

@@ -127,9 +127,9 @@ class Path(_Table):
         move: the cycles of a transfer; for a path from GM, those of an L2 miss. None if a compute unit copies the data at the
             rate of its own instructions (UB to UB).
         near: the cycles of a transfer that hits L2; None if they are not known to differ from ``move``.
-        distances: pairs of a number of bytes and the share, from 0 to 1, of the rate of L2 hits that a transfer gets if its rows
-            in GM lie a multiple of this number of bytes apart. The first pair that applies counts, and the last one has 1 byte.
-            Empty if the rate does not depend on the distance of rows.
+        distances: pairs of a number of bytes and the share, from 0 to 1, of the rate of L2 hits that a transfer gets if its
+            rows in GM lie a multiple of this number of bytes apart. The first pair that applies counts. Empty if the rate does
+            not depend on the distance of rows.
         layout: the layout change on the path (``nd2nz``, ``nz2nd``); empty for none.
         ops: HIVM's ops that move data on this path and no other. The compiler uses the first one. Empty if HIVM has none.
         converts: the conversions on the path: HIVM's name of the conversion for each pair of source and target element type
