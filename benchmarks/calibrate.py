@@ -63,7 +63,7 @@ CASES: dict[str, Case] = {**vector.CASES, **matmul.CASES, **attention.CASES, **f
                           **reductions.CASES, **launches.CASES, **quantisation.CASES,
                           **handoff.CASES, **transposes.CASES, **swizzled.CASES}
 FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "traffic.requests", "traffic.same_place", "traffic.dirty",
-          "gm_l1_nd2nz.spread", "gm_l1_nd2nz.row", "gm_ub.flight", "gm_ub.row", "ub_gm.fixed", "ub_gm.rate",
+          "gm_l1_nd2nz.sustained", "gm_l1_nd2nz.row", "gm_ub.flight", "gm_ub.row", "ub_gm.fixed", "ub_gm.rate",
           "cube.overhead", "cube.burst", "sync.handoff", "sync.barrier", "sync.vector_barrier", "scalar.alu",
           "launch.kernel_us", "launch.mixed_us", "launch.core_us", "launch.vector_core_us", "launch.dispatch_us")
 """The constants that are fitted to these measurements; all others are published."""
@@ -159,8 +159,8 @@ def changed(name: str, chip: Chip, by: float) -> Chip:
     if part in chip.paths:
         path = chip.paths[part]
         near = path.near
-        if constant == "spread":
-            new = replace(path, spread=path.spread * by)
+        if constant == "sustained" and near is not None:  # L2 hits; misses are limited by the bytes in flight
+            new = replace(path, near=replace(near, rate=near.rate * by, sustained=near.sustained * by))
         else:
             new = replace(path, move=replace(path.move, **{constant: getattr(path.move, constant) * by}),
                           near=near and replace(near, **{constant: getattr(near, constant) * by}))

@@ -23,7 +23,7 @@ def classes(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize(("example", "rows", "least"), [
-    ("gemm", 4096, 0.85), ("persistent_gemm", 4096, 0.87), ("softmax", 4096, 0.93), ("softmax", 32768, 0.98),
+    ("gemm", 4096, 0.74), ("persistent_gemm", 4096, 0.81), ("softmax", 4096, 0.93), ("softmax", 32768, 0.98),
     ("rms_norm", 4096, 0.67), ("rms_norm", 32768, 0.97)])
 def test_a_class_reaches_its_share(classes: ModuleType, example: str, rows: int, least: float) -> None:
     case = next(case for case in classes.CASES if (case.example, case.shape[0]) == (example, rows))

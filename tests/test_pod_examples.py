@@ -18,7 +18,7 @@ FOLDERS = pod_ladder.folders()
 STEPS = [(folder, step) for folder in FOLDERS for step in pod_ladder.programs(folder)]
 NAMES = [f"{folder.name}-{step}" for folder, step in STEPS]
 CLOSE = 0.02
-OVERLAPPED = 1.5
+OVERLAPPED = 1.45
 """How many times faster the last step of each ladder is at least than the first, which is blocking."""
 
 

@@ -67,15 +67,13 @@ that the blocks of `basic_matmul` are taken in groups of columns; catlass takes 
 measured a GEMM of the same size, so it is not known how much two cards differ. The errors have these causes:
 
 - **Distance of rows.** The rows of A of `basic_matmul` are 8000, 16000 and 80000 bytes apart. catlass
-  (`examples/102_dynamic_optimized_matmul`) decides by a fit to measurements whether to copy such a matrix first: ND2NZ loads
-  get 80 % of the bandwidth if rows are a multiple of 256 bytes apart, but not of 512, 50 % for 128 bytes, 40 % for 32 and 30
-  % for others. The model slows down only rows that are no multiple of 128 bytes apart, and only by the lines that they touch.
-  As all other sources measured distances of a multiple of 512 bytes, a fit without one of them charges these rows to
-  bandwidth and makes all other rows slower: this is most of their error when left out.
-- **What ND2NZ loads share.** The model lets cores share 3.8 TB/s of L2 for ND2NZ. The measurements agree with a limit of each
-  core, 84 to 85 bytes a cycle, whether 20 or 24 cores are at work: 84.5 in `matmul_c8` (537 MB in 3436 us at 1.85 GHz), 85.2
-  in `gemm_6144` (95 % of 1506 us). Where MTE2 and M take about as long, the shared limit makes a launch faster at a slower
-  clock.
+  (`examples/102_dynamic_optimized_matmul`) decides by a fit to measurements whether to copy such a matrix first, and the model
+  has the shares of the rate from this fit ([hardware](hardware.md#moves)): 40 % for 8000, 50 % for 16000 and 80000 bytes. All
+  other sources measured distances of a multiple of 512 bytes. For rows that miss L2 the shares are not published; the model
+  adds the lines that they touch.
+- **The rate of ND2NZ loads** is a limit of each core, 84.5 bytes a cycle, whether 20 or 24 cores are at work: 84.5 in
+  `matmul_c8` (537 MB in 3436 us at 1.85 GHz), 85.2 in `gemm_6144` (95 % of 1506 us). Other orders of blocks of the same source
+  have less: 82.6, 80.1 and 76.8 in `matmul_c7`, `matmul_c6` and `matmul_c5`, which is not modelled.
 - **The clock.** Profiles that pto-dsl published of its 910B2 show 1.66 to 1.69 GHz (71 % of the time in the Cube at 9.6
   TFLOPS on each core, if their GB are 2^30 bytes); the model assumes the nominal 1.8 GHz. The rates of PTO-ISA agree with the
   nominal 1.85 GHz of its chip (87 % of the time in the Cube at 12.8 TFLOPS).
@@ -85,8 +83,8 @@ measured a GEMM of the same size, so it is not known how much two cards differ. 
 Measurements of one more source, the GEMM of a guide of pto-dsl on a 910B2, are kept aside: no constant is fitted to them.
 
 ```sh
-python benchmarks/calibrate.py --aside                 # ratios 0.76 to 0.95, median error 14 %
-python benchmarks/calibrate.py --aside --clock 1660    # ratios 0.76 to 0.96: two of six rows are faster than at 1800 MHz
+python benchmarks/calibrate.py --aside                 # ratios 0.80 to 0.93, median error 12 %
+python benchmarks/calibrate.py --aside --clock 1660    # ratios 0.87 to 1.01, median error 5 %
 ```
 
 Of the kernels of Vector cores, each source has an error of its own, in both directions: 0.30 to 0.57 for row sums of squares

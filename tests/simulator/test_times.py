@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from simulator import texts
 from simulator.test_kernel_class import mixed
 from simulator.test_sync import GEMM, arguments, without
@@ -199,6 +201,53 @@ def test_rows_that_begin_at_no_block_take_longer(stride: int, factor: float) -> 
     (gm,) = costs._transfer(Transfer("gm_ub"), [access], [rows]).gm
     assert gm.far == gm.near == pytest.approx(100 * 2048 * factor)
     assert (gm.nbytes, gm.requests) == (100 * 2048, 100 * math.ceil(2048 * factor / 512))
+
+
+@pytest.mark.parametrize(("columns", "percent"), [
+    (4096, 100), (256, 100), (384, 80), (4224, 80), (8000, 50), (40000, 50), (320, 50), (4000, 40), (272, 40), (4090, 30),
+    (4001, 30)])
+@pytest.mark.parametrize("length", [64, 128])
+def test_rows_of_nd2nz_take_longer_by_their_distance(columns: int, percent: int, length: int) -> None:
+    """catlass, examples/102_dynamic_optimized_matmul, GetBandwidth: 100, 80, 50, 40 or 30 % of the rate if the columns of the
+    matrix of 16-bit elements are a multiple of 256, 128, 64, 16 or of none of them. L2 sees the bytes that are used."""
+    costs = CostModel(chip("910B1"))
+
+    def load(columns: int) -> Cost:
+        sizes, strides = (64, length), (2 * columns, 2)
+        access = Access("gm", 0, True, False, 2, None, sizes, strides, "MTE2", "src")
+        return costs._transfer(Transfer("gm_l1_nd2nz"), [access], [Footprint(0, sizes, strides, 2)])
+
+    best, other = load(8192), load(columns)
+    assert other.busy == pytest.approx(best.busy * 100 / percent)
+    assert other.done - best.done == pytest.approx(other.busy - best.busy)
+    assert other.gm[0].near == best.gm[0].near == 64 * 2 * length
+    assert other.busy + other.more_busy >= best.busy + best.more_busy, "from HBM"
+
+
+def test_a_contiguous_matrix_has_no_distance_of_rows() -> None:
+    costs = CostModel(chip("910B1"))
+    access = Access("gm", 0, True, False, 2, None, (64, 80), (160, 2), "MTE2", "src")
+    found = costs._transfer(Transfer("gm_l1_nd2nz"), [access], [Footprint(0, (64, 80), (160, 2), 2)])
+    assert found.busy == pytest.approx(64 * 160 / 84.5)
+
+
+@pytest.mark.parametrize(("name", "cores"), [("910B1", 1), ("910B1", 24), ("910B3", 20), ("910_9391", 24)])
+def test_nd2nz_has_one_rate_for_each_core(name: str, cores: int) -> None:
+    """84 to 85 bytes a cycle: DOC matmul c8, where MTE2 of each of 24 cores moves 537 MB in 3436 us at 1.85 GHz; PTO-ISA's
+    6144^3, where it is at work for 95 % of 1506 us."""
+    times = 64
+
+    @T.prim_func
+    def load(X: T.Tensor((cores * 128, 512), "float16")):
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_L1((2, 128, 256), "float16")
+            with T.Scope("C"):
+                for i in T.serial(times):
+                    T.copy(X[core * 128, i % 2 * 256], x[i % 2, :, :])
+
+    launch = tilelang.compile(load, target="ascendc", chip=name).trace()
+    assert launch is not None
+    assert times * 128 * 512 / launch.cycles == pytest.approx(84.5, rel=0.02)
 
 
 @pytest.mark.parametrize(("nbytes", "cycles"), [(8192, 246), (32768, 498), (131072, 1263)])

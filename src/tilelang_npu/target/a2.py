@@ -67,16 +67,19 @@ QUANTISED = MappingProxyType({("f32", "f16"): "F322F16", ("f32", "bf16"): "F322B
 # 300.7 us on 24 cores (under 5.7 cycles a row), and one core's ND2NZ of 384 such rows 1380 cycles (3.6): CALC on DOC.
 FROM_HBM = Move(fixed=235, rate=91, sustained=45.6, issue=21, row=3.4, flight=8 * KiB,
                 source="MSKPP 910B1, L2 miss; issue, flight CALC: two loads of 8 KB in 701 cycles (DOC Add, one core)")
+# ND2NZ: catlass, examples/102_dynamic_optimized_matmul, GetBandwidth: a fit to measurements of loads of 16-bit elements.
+RATE_BY_DISTANCE = ((512, 1.0), (256, 0.8), (128, 0.5), (32, 0.4), (1, 0.3))
 PATHS = table(
     MEMORY,
     Path("gm", "ub", "MTE2", "AIV", ops=("load", "copy"), move=FROM_HBM,
          near=Move(fixed=197, rate=123, sustained=110, issue=21, row=3.4, source="MSKPP 910B3, L2 hit; issue CALC")),
     Path("gm", "cbuf", "MTE2", "AIC", ops=("load", "copy"), move=FROM_HBM,
          near=Move(fixed=192, rate=166, sustained=152, issue=21, row=3.4, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
-    # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. That
-    # 24 cores get 3.9 TB/s and not the 5.2 of L2 DOC explains by the layout (1.33); fitted with 8192^3 and 6144^3.
-    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), spread=1.37, move=replace(FROM_HBM, row=3.39),
-         near=Move(fixed=81, rate=152, sustained=152, issue=21, row=3.39, source="CALC on DOC matmul c0, c1; rate as gm_l1")),
+    # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. Rate: MTE2
+    # of each of 24 cores moves 537 MB in 3436 us (DOC matmul c8), and is at work for 95 % of PTO-ISA's 6144^3: 84.5 and 85.2.
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), distances=RATE_BY_DISTANCE,
+         move=replace(FROM_HBM, row=3.39),
+         near=Move(fixed=81, rate=84.5, sustained=84.5, issue=21, row=3.39, source="CALC on DOC matmul c0, c1, c8")),
     Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),
          move=Move(fixed=245, rate=106, sustained=106, issue=21, row=3.4, source="AKL, one core, L2 hit; issue CALC")),
     Path("cbuf", "gm", "MTE3", "AIC", layout="nz2nd", ops=("nz2nd",),

@@ -127,7 +127,9 @@ class Path(_Table):
         move: the cycles of a transfer; for a path from GM, those of an L2 miss. None if a compute unit copies the data at the
             rate of its own instructions (UB to UB).
         near: the cycles of a transfer that hits L2; None if they are not known to differ from ``move``.
-        spread: the factor by which a byte on this path takes more time of L2 than a byte of a plain row-by-row transfer.
+        distances: pairs of a number of bytes and the share, from 0 to 1, of the rate of L2 hits that a transfer gets if its
+            rows in GM lie a multiple of this number of bytes apart. The first pair that applies counts. Empty if the rate does
+            not depend on the distance of rows.
         layout: the layout change on the path (``nd2nz``, ``nz2nd``); empty for none.
         ops: HIVM's ops that move data on this path and no other. The compiler uses the first one. Empty if HIVM has none.
         converts: the conversions on the path: HIVM's name of the conversion for each pair of source and target element type
@@ -153,7 +155,12 @@ class Path(_Table):
     run: int = 1
     name: str = ""
     near: Move | None = None
-    spread: float = 1.0
+    distances: tuple[tuple[int, float], ...] = ()
+
+    def share_of_rate(self, distance: int) -> float:
+        """Returns the share, from 0 to 1, of the rate of L2 hits that a transfer gets whose rows in GM lie ``distance`` bytes
+        apart; 0 stands for one contiguous row."""
+        return next((share for nbytes, share in self.distances if distance % nbytes == 0), 1.0)
 
 
 def table(memory: Mapping[Space, Memory], *paths: Path) -> Mapping[str, Path]:

@@ -59,7 +59,8 @@ class GmBytes(NamedTuple):
         nbytes: the number of bytes that the op uses.
         far: the number of bytes that HBM transfers if L2 does not hold them. For rows that are not aligned to sectors these are
             the bytes of whole lines.
-        near: the number of bytes of L2 traffic if L2 holds them; atomic updates count twice, because they read and write.
+        near: the number of bytes of L2 traffic if L2 holds them, with the bytes of whole lines unless the path has shares of
+            its rate for distances of rows; atomic updates count twice, because they read and write.
         requests: the number of requests to L2, one for each line of each row.
     """
 
@@ -189,7 +190,7 @@ class CostModel:
             return Cost(1, 1)
         path = self.chip.paths[work.path]
         assert path.move is not None, f"{work.path} moves nothing"
-        runs, share = 1, 1.0
+        runs, share, slower = 1, 1.0, 1.0
         gm = []
         for access, place in zip(accesses, prints, strict=True):
             if access.memory == "gm":
@@ -198,15 +199,17 @@ class CostModel:
                 each, times = self._lines(plain), 2 if access.adds else 1
                 runs = max(runs, rows * self._runs(plain.element))
                 requests = rows * ceil(each / self.chip.traffic.line)
-                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, each * rows, each * rows * path.spread * times,
+                used = plain.element if path.distances else each  # the core's rate has the cost of the distance of rows
+                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, each * rows, used * rows * times,
                                   requests * times))
                 share = min(share, self._first_of_line(plain))
-        near = self.moved(path.near or path.move, source.nbytes, runs)
+                slower /= path.share_of_rate(gcd(*plain.strides))
+        near = self.moved(path.near or path.move, source.nbytes, runs, slower)
         if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)
             return Cost(near.busy + self.chip.cube.burst, near.done, source.nbytes)
         far = self.moved(path.move, int(source.nbytes / share), runs)
-        return Cost(near.busy, near.done, source.nbytes, tuple(gm), None, share * (far.busy - near.busy),
-                    share * (far.done - near.done), (path.near or path.move).fixed)
+        return Cost(near.busy, near.done, source.nbytes, tuple(gm), None, share * max(0.0, far.busy - near.busy),
+                    share * max(0.0, far.done - near.done), (path.near or path.move).fixed)
 
     def _peer_transfer(self, work: PeerTransfer, nbytes: int, event: Event) -> Cost:
         """Returns the cycles of a transfer between UB and another card, if no other core uses the links.
@@ -254,16 +257,17 @@ class CostModel:
         return plain.element / line
 
     @staticmethod
-    def moved(move: Move, nbytes: int, runs: int = 1) -> Cost:
+    def moved(move: Move, nbytes: int, runs: int = 1, slower: float = 1.0) -> Cost:
         """Returns the cycles of a data movement.
 
         Args:
             move: the constants of the path.
             nbytes: the bytes that are moved.
             runs: the number of requests into which the strided operand is divided.
+            slower: the factor by which each request and each byte takes longer.
         """
-        busy = max(move.issue, runs * move.row, nbytes / move.sustained)
-        done = max(busy, move.floor, move.fixed + max(nbytes / move.rate, runs * move.row))
+        busy = max(move.issue, slower * max(runs * move.row, nbytes / move.sustained))
+        done = max(busy, move.floor, move.fixed + slower * max(nbytes / move.rate, runs * move.row))
         if move.flight:
             busy = max(busy, done * min(1.0, nbytes / move.flight))
         return Cost(busy, done, nbytes)
