@@ -18,7 +18,7 @@ FOLDERS = pod_ladder.folders()
 STEPS = [(folder, step) for folder in FOLDERS for step in pod_ladder.programs(folder)]
 NAMES = [f"{folder.name}-{step}" for folder, step in STEPS]
 CLOSE = 0.02
-OVERLAPPED = 1.45
+OVERLAPPED = 1.5
 """How many times faster the last step of each ladder is at least than the first, which is blocking."""
 
 
@@ -62,6 +62,7 @@ def test_each_step_is_faster_and_the_last_one_overlaps(folder: Path) -> None:
     rows = _rows(folder)
     assert [step for step, _ in rows] == list(pod_ladder.programs(folder))
     times = [us for _, us in rows]
+    assert len(times) >= 3
     assert times == sorted(times, reverse=True)
     assert times[0] > OVERLAPPED * times[-1]
 

@@ -4,7 +4,8 @@ FIX can convert what it stores and set negative elements to zero (`enable_relu`)
 added to all rows is the product of a column of ones and this row, and M accumulates products. A bias rounded to float16
 would lose half of its digits, so it is split into two rows, its value in float16 and the remainder; the product has a K of
 16, of which fourteen are zero. The Vector cores split 1 KB for each tile; the sums stay in L0C until they are complete, and
-no tile of 128 KB passes through L2 to a Vector core and back.
+no tile of 128 KB passes through L2 to a Vector core and back. A tile has 256 x 256 sums now, which L0C cannot hold at once: the
+compiler multiplies it in two halves.
 
 Insight: FIX can apply ReLU, and M can add the bias. The profile shows slow loads, but not that two of the result's three
 transfers are unnecessary. (A bias beyond 65504 cannot be split in this way.)
@@ -17,7 +18,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(target="npuir")
-def linear(M, N, K, tile_M=128, tile_N=256, tile_K=256, cores=24):
+def linear(M, N, K, tile_M=256, tile_N=256, tile_K=256, cores=24):
     columns = T.ceildiv(N, tile_N)
     tiles = T.ceildiv(M, tile_M) * columns
 

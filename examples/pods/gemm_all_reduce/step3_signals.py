@@ -2,7 +2,7 @@
 
 After each addition a card signals the owner of the tile. The owner waits until all cards have, and puts the sum to all of them,
 while the Cube cores multiply the tiles of the next turn: each Vector core half a tile to one card, so that all links are busy.
-There is one kernel, and no barrier of the cards.
+There is one kernel, and no barrier of the cards. Rows of 256 elements along K are whole lines of L2.
 """
 
 from problem import TILE_M, TILE_N, check
@@ -15,7 +15,7 @@ CONFIGS = {KEY.TL_ASCEND_AUTO_CV_SYNC: False, KEY.TL_ASCEND_AUTO_SYNC: True, KEY
 
 
 @tilelang.jit(target="ascendc", pass_configs=CONFIGS)
-def multiply_and_reduce(rank, ranks, M, N, K, tile_K=128, cores=24):
+def multiply_and_reduce(rank, ranks, M, N, K, tile_K=256, cores=24):
     columns = N // TILE_N
     tiles = M // TILE_M * columns
     half = TILE_M // 2  # the rows of each of the two Vector cores

@@ -2,7 +2,7 @@
 
 One kernel does all. When the Cube cores have multiplied a chunk, each card signals all others, and the Vector cores get their
 rows of the products, two chunks after they have put the rows. At the end they add the products in local memory. Twelve strips
-of 11 rows divide a chunk evenly between the six Vector cores that serve a card.
+of 11 rows divide a chunk evenly between the six Vector cores that serve a card. Rows of 256 elements are whole lines of L2.
 """
 
 from problem import ROWS, check
@@ -15,7 +15,7 @@ CONFIGS = {KEY.TL_ASCEND_AUTO_CV_SYNC: False, KEY.TL_ASCEND_AUTO_SYNC: True, KEY
 
 
 @tilelang.jit(target="ascendc", pass_configs=CONFIGS)
-def dispatch_multiply_combine(rank, ranks, tokens, capacity, chosen, K, strip=11, tile_N=256, tile_K=128, cores=24):
+def dispatch_multiply_combine(rank, ranks, tokens, capacity, chosen, K, strip=11, tile_N=256, tile_K=256, cores=24):
     pairs, chunks, columns, lanes = tokens * chosen, capacity // ROWS, K // tile_N, 2 * cores // ranks
 
     @T.prim_func
