@@ -25,9 +25,9 @@ SIZE = 3
 
 
 LIMITS = """\
-M is busy for {AIC M} of the time, MTE2 for {AIC MTE2}: a core loads 84.5 bytes a cycle, and each tap loads its pixels and weights
-again. Three taps need the same lines of the image. Keeping them in L1 for three products would save a third of these loads, but L1
-has no room for that and for both halves of double-buffered weights of 256 filters."""
+M is busy for {AIC M} of the time, MTE2 for {AIC MTE2}: a core loads 84.5 bytes a cycle, and each tap loads its pixels and
+weights again. Three taps need the same lines of the image. Keeping them in L1 for three products would save a third of these
+loads, but L1 has no room for that and for both halves of double-buffered weights of 256 filters."""
 
 
 def inputs(batch: int, height: int, width: int, channels: int, filters: int) -> tuple[NDArray[Any], ...]:

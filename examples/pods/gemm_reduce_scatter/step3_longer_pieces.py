@@ -1,7 +1,7 @@
 """Longer pieces along K
 
-Pipe MTE2 of the Cube cores now bounds the kernel. A row of a tile of A with 128 elements of K is 256 bytes, half a line of L2. With 256
-elements of K the rows are whole lines, and half as many pieces are loaded.
+Pipe MTE2 of the Cube cores now bounds the kernel. A row of a tile of A with 128 elements of K is 256 bytes, half a line of L2.
+With 256 elements of K the rows are whole lines, and half as many pieces are loaded.
 """
 
 from problem import TILE_M, TILE_N, check
