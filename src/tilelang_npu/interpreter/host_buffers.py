@@ -752,6 +752,9 @@ def without_effect(*_: object, **__: object) -> None:
 def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
     """Makes ``dst`` a view of the memory of ``src``, whose bits are interpreted as the element type of ``dst``."""
     flat = src.array.reshape(-1).view(np.uint8)
+    if dst.array.nbytes > flat.size and dst.array.ndim == 1:
+        dst.array = dst.array[:flat.size // dst.array.itemsize]
+        dst.sizes = dst.array.shape
     if dst.array.nbytes > flat.size:
         raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}",
                    "the destination must not have more bytes than the source", "T110")

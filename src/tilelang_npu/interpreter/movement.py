@@ -63,6 +63,8 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
     """
     source, target = operand(src), operand(dst)
     ascendc = current().dialect == "ascendc" and not transpose
+    if ascendc and size is None:
+        source, target = _continued(source, target)
     if size is not None:
         sizes = sizes_of(size)
         a, b = (side if isinstance(side, HostBuffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
@@ -87,6 +89,26 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
             shrunk = whole.resized(part.extents)
             source, target = (shrunk, part) if whole is source else (part, shrunk)
     return _matched(source, target, transpose)
+
+
+def _continued(source: TileRef | HostElement, target: TileRef | HostElement
+               ) -> tuple[TileRef | HostElement, TileRef | HostElement]:
+    """Returns the operands of a copy whose tile begins with a row of a matrix and continues in the next rows.
+
+    The buffer on chip has one axis and is as long as several rows. Other operands are returned as they are.
+    """
+    first, buffer = (source, target) if source.buffer.space == "gm" else (target, source)
+    tensor = first.buffer
+    if not (isinstance(first, HostElement) and isinstance(buffer, HostBuffer) and buffer.space in ("ub", "shared", "fragment")
+            and tensor.space == "gm" and tensor.array.ndim == 2 and buffer.array.ndim == 1):
+        return source, target
+    (length,), row = buffer.array.shape, tensor.array.shape[1]
+    begin, column = first.start()
+    if column or not row or length <= row or length % row:
+        return source, target
+    flat = tensor.seen(tensor.array.reshape(-1), tensor.element)
+    part = HostSlice(flat, (int(begin) * row,), (length,), (0,))
+    return (part, buffer) if first is source else (buffer, part)
 
 
 def _is_whole_place(memory: TileRef) -> bool:

@@ -283,13 +283,14 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
 
     Args:
         dst: a buffer that the kernel has allocated and not used yet, with at most as many bytes as ``src``. The memory that was
-            allocated for ``dst`` is released.
+            allocated for ``dst`` is released. If ``dst`` has one axis and more bytes, it keeps the elements that fit into
+            ``src``, with a warning (T113). The same call can be repeated, and then has no effect.
         src: a buffer that the kernel has allocated.
         casttype: the element type of ``dst``, spelled as in C (``uint32_t``, ``float``) or as in ``T``.
 
     Raises:
-        TileError: T110, ``casttype`` is not the element type of ``dst``, or ``dst`` has more bytes than ``src``; T164, an
-            operand is not a buffer that the kernel allocates, or ``dst`` has been used.
+        TileError: T110, ``casttype`` is not the element type of ``dst``, or ``dst`` has several axes and more bytes than
+            ``src``; T164, an operand is not a buffer that the kernel allocates, or ``dst`` has been used.
     """
     what = "T.reinterpretcast"
     builder = Builder.running(what)
@@ -304,14 +305,23 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     if named != dst.dtype:
         raise TileError(f"{what}: {dst.describe()} has no elements of {casttype}", code="T110",
                         help=f"name the element type of the destination: {dst.dtype}")
+    if dst.reinterpreted is src:
+        return
     have, wanted = _bytes_of(src), _bytes_of(dst)
-    if wanted > have:
+    fitting = have // dst.dtype.nbytes
+    if wanted > have and (dst.ndim > 1 or not fitting):
         raise TileError(f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}", code="T110",
                         help="allocate a destination that has at most as many bytes as the source")
     old = dst.value.owner
     if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
         raise TileError(f"{what}: {dst.name} is in use already", code="T164",
                         help=f"call {what} once, before any statement reads or writes {dst.name}")
+    if wanted > have:
+        builder.remark(TileError(
+            f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}; {dst.name} keeps its first "
+            f"{fitting} elements", code="T113", location=builder.location,
+            help=f"allocate {dst.name} with {fitting} elements; the hardware would access the memory after {src.name}"))
+        dst.dimensions, wanted = (fitting,), fitting * dst.dtype.nbytes
     origin = src.value.owner
     assert isinstance(origin, Operation)
     inserted = [origin]
@@ -328,7 +338,7 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     else:
         seen = bits_of(insert, src.value, dst.dtype, shape)
     seen.name_hint = old.result.name_hint
-    dst.value = seen
+    dst.value, dst.reinterpreted = seen, src
     Rewriter.erase_op(old)
 
 
@@ -376,6 +386,11 @@ def allocate_buffer(what: str, shape: object, dtype: object, space: BufferSpace,
                         help="pass a shape such as (64, 128)")
     with builder.at(around) if around is not None else nullcontext():
         op = builder.emit(tile.AllocOp("buffer", buffer_type(element, sizes, space)))
+    if 0 in sizes:
+        shown = ", ".join(map(str, sizes))
+        builder.remark(TileError(
+            f"{what}: a buffer of shape [{shown}] has no elements, and operations on it have no effect", code="T115",
+            location=builder.location, help="check the sizes that the shape is computed from"))
     made = kind("buffer", element, sizes, space, op.results[0], builder.location)
     made.unnamed = True
     return made
@@ -392,7 +407,7 @@ def _size(what: str, axis: int, size: object) -> int:
         raise TileError(f"{what}: size {size!r} of axis {axis} is not an integer", code="T111",
                         help="use // instead of / where both sides are integers")
     number = int(size)
-    if number <= 0:
-        raise TileError(f"{what}: size {number} of axis {axis} is not positive", code="T150",
+    if number < 0:
+        raise TileError(f"{what}: size {number} of axis {axis} is negative", code="T150",
                         help="a size is a positive integer; check the block sizes it is computed from")
     return number

@@ -368,7 +368,10 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
         place = _element(em, op, em.buffer(op.memref), op.indices)
         em.scalar_read_memories.update(view.base.name for view in alternatives(place))
         em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-        em.emit_scalar_read(name, em.array(place))
+        if em.polls:
+            em.emit_read_of(place, f"{name} = {em.array(place)}.item()")
+        else:
+            em.emit_scalar_read(name, em.array(place))
     if isinstance(kind, (IntegerType, IndexType)) and not is_truth(kind):
         em.values[result] = em.atom(name, em.scope, bounds(kind))
     else:
