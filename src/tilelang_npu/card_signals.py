@@ -34,7 +34,7 @@ from tilelang_npu.symmetric_heap import (
 )
 
 __all__ = ["COMPARISONS", "SIGNAL_OPS", "BarrierWait", "CardWait", "PollWait", "SignalWait", "complete_puts", "finish_puts",
-           "pass_core_wait", "send_signal", "wait_for_cards"]
+           "have_polled", "pass_core_wait", "send_signal", "wait_for_cards"]
 
 Array = NDArray[Any]
 SIGNAL_OPS = ("set", "add")
@@ -122,6 +122,16 @@ def finish_puts(core: Core = None) -> None:
     heap = current_heap()
     if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
         heap.memory.races.complete(heap.rank, core, logs=False)
+
+
+def have_polled(array: Array, core: Core = None) -> None:
+    """States that a core has read an array to find out whether another card has written it.
+
+    What other cards have done before the puts whose values it has read is ordered before what the core does next.
+    """
+    heap = current_heap()
+    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+        heap.memory.races.acquire_puts(heap.rank, array, core)
 
 
 def pass_core_wait(core: Core) -> None:
@@ -230,10 +240,8 @@ class PollWait(CardWait):
             self._read.append((array, array.tobytes()))
 
     def have_read(self, array: Array) -> None:
-        """Called after a read of an array: what other cards have done before the puts that were read is ordered before it."""
-        heap = self.heap()
-        if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
-            heap.memory.races.acquire_puts(heap.rank, array, self.core)
+        """Called after a read of an array."""
+        have_polled(array, self.core)
 
     def iterated(self, state: object) -> bool:
         """Called at the end of an iteration, with all that decides what the next one does; returns :attr:`shared`."""

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from tilelang_npu.card_signals import pass_core_wait
+from tilelang_npu.card_signals import have_polled, pass_core_wait
 from tilelang_npu.dialects import hivm
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.data_dependence import data_dependent_loops
@@ -158,6 +158,11 @@ class PythonEmitter(OpRecorder):
     def _custom_ops(self) -> list[hivm.CustomOp]:
         module = self.function.parent_op() or self.function
         return [op for op in module.walk() if isinstance(op, hivm.CustomOp)]
+
+    def note_poll(self, source: Buffer) -> None:
+        """Emits the statement that the last op has read a tensor to find out whether another card has written it."""
+        self.records[-1] = replace(self.records[-1], polls=True)
+        self.line(f"{self.constant(have_polled, 'have_polled')}({self.array(source)}, {self.core_text()})")
 
     def emit_read_of(self, source: Buffer, text: str) -> None:
         """Emits a statement that reads a memref. In a ``while`` loop, it is between those by which the loop can poll.
