@@ -221,12 +221,13 @@ class PollWait(CardWait):
         location, core: as for :class:`CardWait`.
 
     Attributes:
+        acts: the argument ``acts``.
         shared: whether the loop has read a tensor on the symmetric heap.
     """
 
     def __init__(self, acts: bool, location: Location | None = None, core: Core = None) -> None:
         super().__init__(location, core)
-        self._acts = acts
+        self.acts = acts
         self.shared = False
         self._read: list[tuple[Array, bytes]] = []
         self._name = "a tensor"
@@ -245,7 +246,7 @@ class PollWait(CardWait):
 
     def iterated(self, state: object) -> bool:
         """Called at the end of an iteration, with all that decides what the next one does; returns :attr:`shared`."""
-        self._repeats = self.shared and not self._acts and state == self._state
+        self._repeats = self.shared and not self.acts and state == self._state
         self._state = state
         return self.shared
 

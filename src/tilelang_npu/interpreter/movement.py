@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from tilelang_npu.card_signals import have_polled
 from tilelang_npu.interpreter.host_buffers import (
     HostBuffer,
     HostElement,
@@ -307,14 +308,21 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     if filled:
         launch.channels.writes(core, b)
     launch.before_write(b)
+    polls = a.space == "gm" and bool(core.polls)
+    if polls:
+        core.before_read(a.inside()[0], a.buffer.label)
     values = _loaded(a, b, pad)
     if a.kind == "int32" and b.kind == "float16" and core.scale is not None and {a.space, b.space} <= {"ub", "shared"}:
         values = to_float(values.astype(np.float32) * np.float32(core.scale), b.kind)
     values = _converted(values, b, relu, transpose)
     place, sizes = b.inside() if b.space == "gm" else (b.view(), b.extents)
+    if b.space == "gm":
+        core.acts()
     if 0 not in sizes:
         values = values[tuple(slice(0, size) for size in sizes)]
         place[...] = values if core.atomic is None or b.space != "gm" else core.atomic(place, values).astype(place.dtype)
+    if polls:
+        have_polled(a.inside()[0], (core.kind, core.block, core.vector))
 
 
 def _converted(values: Array, b: TileRef, relu: bool, transpose: bool) -> Array:
