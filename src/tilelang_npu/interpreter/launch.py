@@ -136,10 +136,13 @@ class InterpretedLaunch(LaunchBuffers):
         nodes = list(self._definitions(self.source.function, self.source.node, set()))
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
         self.adds = any("atomic" in name for name in named)
+        # a loop of one block may poll for what later blocks of other cards send, so that all blocks have to run
+        polls = any(isinstance(part, ast.While) for node in nodes for part in ast.walk(node)) and any(
+            name.startswith("shmem_") for name in named)
         reads_number = any(_reads_vector_number(node, even_if_unread=self.adds and self.dialect == "ascendc") for node in nodes)
         with (_BLAS.limit(limits=1), np.errstate(all="ignore"),  # tiles are too small for several threads
               shown(f"interpreting {self.source.function.__name__},", 0, "blocks") as self.progress):
-            if not named & _FLAGS and not (reads_number and named & _CUBE):
+            if not named & _FLAGS and not polls and not (reads_number and named & _CUBE):
                 try:
                     self._run_alone(Core(self, "all"))
                     return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilelang_npu.card_signals import BarrierWait, SignalWait, complete_puts, finish_puts, send_signal
 from tilelang_npu.errors import TileError
-from tilelang_npu.interpreter.host_buffers import TileRef, integer, memory_of
+from tilelang_npu.interpreter.host_buffers import HostBuffer, TileRef, integer, memory_of
 from tilelang_npu.interpreter.launch import running_launch
 from tilelang_npu.interpreter.operation_table import tiles
 from tilelang_npu.interpreter.running_core import current, fail, wait_for_card
@@ -22,7 +22,9 @@ def put(dst: object, src: object, nelems: object, newPe: object) -> None:
 
 @tiles("shmem_ub_put_nbi")
 def ub_put(ub: object, dst: object, nelems: object, newPe: object, strelem: object = 0) -> None:
-    """Writes elements of a tile in UB to another card."""
+    """Writes elements of a tile in UB to another card: at most those of a whole buffer."""
+    if isinstance(nelems, int) and isinstance(ub, HostBuffer):
+        nelems = min(nelems, ub.array.size)
     _transfer(dst, ub, nelems, newPe, integer(strelem), reads=False)
 
 
