@@ -38,12 +38,12 @@ def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") 
     Example: ``T.alloc_shared((128, 64), "float16")``
 
     Args:
-        shape: the sizes, which must be positive constants.
+        shape: the sizes, which must be constants. Operations on a buffer with a size of 0 have no effect (T115).
         dtype: the element type.
         scope: ``"shared.dyn"`` or ``"shared"``; ``"shared.l1"`` places the buffer in L1.
 
     Raises:
-        TileError: T111, a size is not a constant integer; T150, a size is not positive; T160, there is no such scope, or the
+        TileError: T111, a size is not a constant integer; T150, a size is negative; T160, there is no such scope, or the
             call is inside ``T.Parallel``; T110, there is no such element type.
     """
     return allocate_buffer("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
@@ -53,7 +53,7 @@ def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragm
     """Allocate a buffer in L0C or UB; the compiler chooses the memory by the buffer's uses.
 
     The accumulator of ``T.gemm`` is placed in L0C, operands of vector operations in UB. The contents are undefined until
-    written. The sizes in ``shape`` must be positive constants, and ``scope`` must be ``"local.fragment"`` or ``"local"``.
+    written. The sizes in ``shape`` must be constants, and not negative, and ``scope`` must be ``"local.fragment"`` or ``"local"``.
 
     Example: ``T.alloc_fragment((128, 128), "float32")``
 
@@ -79,7 +79,7 @@ def alloc_frag(shape: Extents, dtype: ElementType, scope: str = "local.fragment"
 def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in UB, the memory of a Vector core.
 
-    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be constants, and not negative. The contents are undefined until written.
 
     Example: ``T.alloc_ub((8, 1024), "float32")``
 
@@ -92,7 +92,7 @@ def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
 def alloc_L1(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in L1, where ``T.gemm`` reads its operands.
 
-    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be constants, and not negative. The contents are undefined until written.
 
     Example: ``T.alloc_L1((128, 256), "float16")``
 

@@ -61,7 +61,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     The dialects differ if one operand is a whole buffer on chip and the other a smaller slice of a global tensor. In npuir, the
     copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
     along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
-    at the first element of a matrix in L1. In npuir, a ``T.copy`` can be in the body of ``T.Parallel``, which executes it in
+    at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
+    or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of ``T.Parallel``, which executes it in
     each iteration.
 
     Example: ``T.copy(A[row, 0], a)``
@@ -214,7 +215,7 @@ def _continued(builder: Builder, source: Addressable | Element, target: Addressa
     builder.remark(TileError(
         f"{WHAT}: {buffer.describe()} is as long as {length // row} rows of {tensor.describe()}, and the copy continues in the "
         "next rows", code="T116", location=builder.location,
-        help="pass size, or a slice with the rows; TileLang-Ascend since March 2026 copies one row and pads the buffer"))
+        help="give the buffer the shape of the rows; TileLang-Ascend since March 2026 copies one row and pads the buffer"))
     flat = _reshaped(builder, WHAT, tensor, [rows * row], tensor.name)
     part = Region(flat, (extent(builder, first.indices[0] * row),), (length,), (0,))
     return (part, buffer) if first is source else (buffer, part)
