@@ -30,8 +30,8 @@ def failure(body: Any, ranks: int = 2, **settings: Any) -> TileError:
 
 
 @tilelang.jit(target="ascendc")
-def pass_on(rank: int, ranks: int, completes: bool = True, polls: bool = True, puts_flags: bool = True, by_element: bool = False,
-            resets: bool = True) -> Any:
+def pass_on(rank: int, ranks: int, completes: bool = True, polls: bool = True, puts_flags: bool = True,
+            by_element: bool = False, resets: bool = True) -> Any:
     """Each card passes the parts that it gets to the next card, and puts a flag after each: an all-gather in a ring."""
     after = (rank + 1) % ranks
 

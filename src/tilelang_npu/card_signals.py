@@ -210,10 +210,10 @@ class SignalWait(CardWait):
 class PollWait(CardWait):
     """A ``while`` loop that reads a tensor which other cards write, and that would repeat its last iteration.
 
-    The executed code calls :meth:`read` before each read of a tensor in the loop, :meth:`have_read` after it, :meth:`iterated` at
-    the end of each iteration, and :meth:`begin` before the next one. Between these two it waits, if :attr:`shared` is true: the
-    wait is over when an element that the iteration has read changes. An iteration whose state is not that of the previous one
-    is followed by the next one without a wait, so that loops end as well that count their iterations.
+    The executed code calls :meth:`read` before each read of a tensor in the loop, :meth:`have_read` after it, :meth:`iterated`
+    at the end of each iteration, and :meth:`begin` before the next one. Between these two it waits, if :attr:`shared` is true:
+    the wait is over when an element that the iteration has read changes. An iteration whose state is not that of the previous
+    one is followed by the next one without a wait, so that loops end as well that count their iterations.
 
     Args:
         acts: whether an iteration writes to tensors or other cards, so that the next one can have an effect although it reads
@@ -327,7 +327,7 @@ class BarrierWait(CardWait):
 
 @dataclass(frozen=True)
 class _Hung:
-    """How a card hangs: the descriptions of its waits, the words that it waits for, and what it would signal and put afterwards."""
+    """How a card hangs: its waits, and what it would signal and put afterwards."""
 
     waits: tuple[CardWait, ...]
     signals: tuple[tuple[tuple[int, int], Location | None], ...]
@@ -375,7 +375,8 @@ def _diagnosis(heap: SymmetricHeap, wait: CardWait, outcome: str) -> TileError:
         notes = []
         for place, (rank, waiting, _) in enumerate(cycle):
             setter, line = cycle[(place + 1) % len(cycle)][0], cycle[place][2]
-            sets = f"which rank {setter} would {'write' if isinstance(waiting, PollWait) else 'set'}" + ("" if line is None else f" at {line.shown_line}")
+            does = "write" if isinstance(waiting, PollWait) else "set"
+            sets = f"which rank {setter} would {does}" + ("" if line is None else f" at {line.shown_line}")
             notes.append(f"rank {rank} waits for {waiting.describe()}{_line(waiting)}, {sets}")
         ranks = " and ".join(f"rank {rank}" for rank in sorted(rank for rank, _, _ in cycle))
         polls = any(isinstance(waiting, PollWait) for _, waiting, _ in cycle)
@@ -387,10 +388,10 @@ def _diagnosis(heap: SymmetricHeap, wait: CardWait, outcome: str) -> TileError:
     notes = [f"rank {rank} waits for {other.describe()}{_line(other)}" for rank, found in sorted(hung.items())
              if rank != heap.rank for other in found.waits]
     notes += [f"rank {rank} {heap.state_of(rank)}" for rank in range(heap.ranks) if rank != heap.rank and rank not in hung]
-    advice = ("let a card put the value that the loop waits for, with the rank of the card that waits; compare the tensor and the "
-              "offset of both" if isinstance(wait, PollWait) else
-              "let a card send this signal, with the rank of the card that waits; compare the tensor, the offset and the number "
-              "of both")
+    advice = ("let a card put the value that the loop waits for, with the rank of the card that waits; compare the tensor and "
+              "the offset of both" if isinstance(wait, PollWait) else
+              "let a card send this signal, with the rank of the card that waits; compare the tensor, the offset and the "
+              "number of both")
     return TileError(f"rank {heap.rank} waits for {wait.describe()}, and {why}", code="S308", location=wait.location,
                      notes=notes, help=advice)
 

@@ -614,7 +614,9 @@ def address_of(array: Array) -> int:
 
 def byte_span(array: Array) -> int:
     """Returns the number of bytes from the first byte of an array to its last one; strides must not be negative."""
-    return array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)) * bool(array.size)
+    if not array.size:
+        return 0
+    return array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
 
 
 def is_rehearsed() -> bool:

@@ -123,7 +123,8 @@ def barrier(team: object) -> None:
     if _signals_here():
         core = current()
         sync_all("AIVOnly" if core.scope is None else None)
-        wait_for_card(BarrierWait(integer(team), core.kind == "all" or (core.block, core.vector) == (0, 0), core.location(), _core()))
+        takes_part = core.kind == "all" or (core.block, core.vector) == (0, 0)
+        wait_for_card(BarrierWait(integer(team), takes_part, core.location(), _core()))
         sync_all("AIVOnly" if core.scope is None else None)
 
 

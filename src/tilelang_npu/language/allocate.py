@@ -53,7 +53,7 @@ def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragm
     """Allocate a buffer in L0C or UB; the compiler chooses the memory by the buffer's uses.
 
     The accumulator of ``T.gemm`` is placed in L0C, operands of vector operations in UB. The contents are undefined until
-    written. The sizes in ``shape`` must be constants, and not negative, and ``scope`` must be ``"local.fragment"`` or ``"local"``.
+    written. The sizes in ``shape`` must be constants, and not negative; ``scope`` must be ``"local.fragment"`` or ``"local"``.
 
     Example: ``T.alloc_fragment((128, 128), "float32")``
 

@@ -62,8 +62,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
     along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
     at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
-    or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of ``T.Parallel``, which executes it in
-    each iteration.
+    or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of
+    ``T.Parallel``, which executes it in each iteration.
 
     Example: ``T.copy(A[row, 0], a)``
 
