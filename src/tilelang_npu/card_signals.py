@@ -416,7 +416,7 @@ def _cycle(hung: dict[int, _Hung]) -> list[tuple[int, CardWait, Location | None]
     nexts: dict[int, tuple[int, CardWait, Location | None]] = {}
     for rank, found in sorted(hung.items()):
         for wait in found.waits:
-            setters = [(other, found) for other, one in sorted(hung.items()) if (found := one.line_that_ends(wait)) is not None]
+            setters = [(other, line) for other, one in sorted(hung.items()) if (line := one.line_that_ends(wait)) is not None]
             if setters:
                 nexts[rank] = (setters[0][0], wait, setters[0][1][0])
                 break
