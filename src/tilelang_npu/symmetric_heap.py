@@ -616,7 +616,7 @@ def byte_span(array: Array) -> int:
     """Returns the number of bytes from the first byte of an array to its last one; strides must not be negative."""
     if not array.size:
         return 0
-    return int(array.itemsize) + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
+    return int(array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)))
 
 
 def is_rehearsed() -> bool:
