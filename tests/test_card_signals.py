@@ -366,6 +366,6 @@ def own_signal() -> Any:
 
 
 def test_a_card_that_waits_for_its_own_later_signal_is_told_so() -> None:
-    with pytest.raises(TileError, match=r"rank 0 waits for signals that it sends only afterwards") as caught:
+    with pytest.raises(TileError, match=r"rank 0 waits for signals of its own that come only afterwards") as caught:
         pods.run(lambda card: own_signal()(card.tensor(1, "int32")), 1)
     assert caught.value.code == "S308"

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class _Access:
         writes: whether the card writes the bytes.
         adds: whether it adds to them, in any order with other additions.
         location: the line; None if it is not known.
+        read_by: for each card that has found the value of this put by polling, the card's time since then: its later accesses
+            are ordered after the put.
     """
 
     rank: int
@@ -59,6 +61,7 @@ class _Access:
     writes: bool
     adds: bool
     location: Location | None
+    read_by: dict[int, int] = field(default_factory=dict, compare=False)
 
     @property
     def kind(self) -> Hashable:
@@ -75,7 +78,8 @@ class _Access:
     def is_ordered_with(self, other: _Access) -> bool:
         """Whether one of the accesses happens before the other, or their order does not matter."""
         return (self.rank == other.rank or (self.adds and other.adds) or self.clock.get(other.actor, -1) >= other.time
-                or other.clock.get(self.actor, -1) >= self.time)
+                or other.clock.get(self.actor, -1) >= self.time or other.issued >= self.read_by.get(other.rank, _NEVER)
+                or self.issued >= other.read_by.get(self.rank, _NEVER))
 
 
 class CardRaces:
@@ -123,14 +127,43 @@ class CardRaces:
             _join(self._known[rank], self._released.get(what, {}))
             self._log(rank, core)
 
-    def complete(self, rank: int, core: Core = None) -> None:
-        """States that the puts of a core have ended; without a core, those of all cores of the card."""
+    def acquire_puts(self, rank: int, array: NDArray[Any], core: Core = None) -> None:
+        """States that a card has polled: it knows what other cards knew and had done when they made the puts that it has read.
+
+        Args:
+            rank: the card.
+            array: the bytes that it has read, as an array that lies in the heap.
+            core: the core of the card.
+        """
+        with self._lock:
+            self._times[rank] += 1
+            for kind in list(self._marks) if self._holds(array) else ():
+                if isinstance(kind, tuple) and kind[0] in ("puts", "adds") and kind[1] != rank:
+                    for number in np.flatnonzero(np.bincount(self._view(kind, array).reshape(-1))):
+                        if number:
+                            access = self._noted[number - 1][0]
+                            access.read_by.setdefault(rank, self._times[rank])
+                            _join(self._known[rank], {**access.clock, access.rank: access.issued})
+            self._log(rank, core)
+
+    def _holds(self, array: NDArray[Any]) -> bool:
+        return bool(array.size) and 0 <= int(array.__array_interface__["data"][0]) - self._start < self._size
+
+    def complete(self, rank: int, core: Core = None, *, logs: bool = True) -> None:
+        """States that the puts of a core have ended; without a core, those of all cores of the card.
+
+        Args:
+            rank: the card.
+            core: the core.
+            logs: whether it counts among the steps of :meth:`clock_after`.
+        """
         with self._lock:
             for (card, one), epoch in self._puts.items():
                 if card == rank and core in (None, one):
                     self._known[rank][card, one] = epoch
                     self._puts[card, one] = epoch + 1
-            self._log(rank, core)
+            if logs:
+                self._log(rank, core)
 
     def meet(self, rank: int, core: Core) -> None:
         """States that a core has waited for other cores of its card."""
@@ -247,6 +280,10 @@ class CardRaces:
                         help="call T.shmem_quiet() or T.shmem_fence() between the put and the signal")
             raise TileError(f"rank {one.rank} {does} and rank {two.rank} {then} the same {count} bytes of rank {holder}, and "
                             "nothing orders the two", code="S231", location=one.location, notes=_at(two, then), help=_HELP)
+
+
+_NEVER = 1 << 62
+"""A time after all others."""
 
 
 def _at(access: _Access, does: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.symmetric_heap import (
     SymmetricHeap,
     address_of,
+    byte_span,
     card_of_word,
     current_heap,
     is_rehearsed,
@@ -32,8 +33,8 @@ from tilelang_npu.symmetric_heap import (
     rehearsal,
 )
 
-__all__ = ["COMPARISONS", "SIGNAL_OPS", "BarrierWait", "CardWait", "SignalWait", "complete_puts", "pass_core_wait",
-           "send_signal", "wait_for_cards"]
+__all__ = ["COMPARISONS", "SIGNAL_OPS", "BarrierWait", "CardWait", "PollWait", "SignalWait", "complete_puts", "finish_puts",
+           "have_polled", "pass_core_wait", "send_signal", "wait_for_cards"]
 
 Array = NDArray[Any]
 SIGNAL_OPS = ("set", "add")
@@ -51,9 +52,12 @@ class _Foreseen:
 
     Attributes:
         signals: the signals that they would send: the word, as the rank that has it and its offset, and the line.
+        puts: what they would write to other cards: the rank, the offsets of the first byte and after the last one, and the
+            line.
     """
 
     signals: list[tuple[tuple[int, int], Location | None]] = field(default_factory=list)
+    puts: list[tuple[int, int, int, Location | None]] = field(default_factory=list)
 
 
 _FORESEEN: ContextVar[_Foreseen | None] = ContextVar("tilelang_npu_foreseen_signals", default=None)
@@ -112,6 +116,26 @@ def complete_puts(core: Core = None) -> None:
     heap = current_heap()
     if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
         heap.memory.races.complete(heap.rank, core)
+
+
+def finish_puts(core: Core = None) -> None:
+    """States that a core has waited until its pipes are idle, in a kernel that polls: its puts have ended.
+
+    CANN's ``aclshmem_quiet`` consists of such a barrier, and of a flush of the data cache, which puts do not use.
+    """
+    heap = current_heap()
+    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+        heap.memory.races.complete(heap.rank, core, logs=False)
+
+
+def have_polled(array: Array, core: Core = None) -> None:
+    """States that a core has read an array to find out whether another card has written it.
+
+    What other cards have done before the puts whose values it has read is ordered before what the core does next.
+    """
+    heap = current_heap()
+    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+        heap.memory.races.acquire_puts(heap.rank, array, core)
 
 
 def pass_core_wait(core: Core) -> None:
@@ -191,6 +215,75 @@ class SignalWait(CardWait):
         return bool(self._compare(self._number.item(), self._value))
 
 
+class PollWait(CardWait):
+    """A ``while`` loop that reads a tensor which other cards write, and that would repeat its last iteration.
+
+    The executed code calls :meth:`read` before each read of a tensor in the loop, :meth:`have_read` after it, :meth:`iterated`
+    at the end of each iteration, and :meth:`begin` before the next one. Between these two it waits, if :attr:`shared` is true:
+    the wait is over when an element that the iteration has read changes. An iteration whose state is not that of the previous
+    one is followed by the next one without a wait, so that loops end as well that count their iterations.
+
+    Args:
+        acts: whether an iteration writes to tensors or other cards, so that the next one can have an effect although it reads
+            the same.
+        location, core: as for :class:`CardWait`.
+
+    Attributes:
+        acts: the argument ``acts``.
+        shared: whether the loop has read a tensor on the symmetric heap.
+    """
+
+    def __init__(self, acts: bool, location: Location | None = None, core: Core = None) -> None:
+        super().__init__(location, core)
+        self.acts = acts
+        self.shared = False
+        self._read: list[tuple[Array, bytes]] = []
+        self._name = "a tensor"
+        self._state: object = None
+        self._repeats = False
+
+    def read(self, array: Array, name: str) -> None:
+        """Called before a read of an array: if it is on the symmetric heap, remembers its elements."""
+        if array.size and (part_of(address_of(array)) is not None or (is_rehearsed() and current_heap() is not None)):
+            self.shared, self._name = True, name
+            self._read.append((array, array.tobytes()))
+
+    def have_read(self, array: Array) -> None:
+        """Called after a read of an array."""
+        have_polled(array, self.core)
+
+    def iterated(self, state: object) -> bool:
+        """Called at the end of an iteration, with all that decides what the next one does; returns :attr:`shared`."""
+        self._repeats = self.shared and not self.acts and state == self._state
+        self._state = state
+        return self.shared
+
+    def begin(self) -> None:
+        """Called before an iteration."""
+        self._read.clear()
+
+    def is_given_up(self) -> bool:
+        """Whether the loop is left although its condition holds: in a rehearsal, in which other cards write nothing."""
+        return _FORESEEN.get() is not None or (is_rehearsed() and self._repeats)
+
+    def finish(self) -> None:
+        """Does nothing: each read has ordered what it has read."""
+
+    def describe(self) -> str:
+        return f"an element of {self._name} to change"
+
+    def is_ended_by(self, rank: int, start: int, end: int) -> bool:
+        """Whether a write of bytes ``start`` to ``end`` of a rank's part of the heap can end the wait."""
+        for array, _ in self._read:
+            found = part_of(address_of(array))
+            if found is not None and found[1] == rank and start < found[2] + byte_span(array) and found[2] < end:
+                return True
+        return False
+
+    def _is_over(self) -> bool:
+        return not self._repeats or any(array.tobytes() != before for array, before in self._read)
+
+
 class BarrierWait(CardWait):
     """A wait until all members of a team have reached a barrier inside of a kernel (``T.shmem_barrier``).
 
@@ -248,10 +341,19 @@ class BarrierWait(CardWait):
 
 @dataclass(frozen=True)
 class _Hung:
-    """How a card hangs: the descriptions of its waits, the words that it waits for, and what it would signal afterwards."""
+    """How a card hangs: its waits, and what it would signal and put afterwards."""
 
     waits: tuple[CardWait, ...]
     signals: tuple[tuple[tuple[int, int], Location | None], ...]
+    puts: tuple[tuple[int, int, int, Location | None], ...] = ()
+
+    def line_that_ends(self, wait: CardWait) -> tuple[Location | None] | None:
+        """Returns the line, in a tuple, at which the card would end another card's wait; None if it would not."""
+        if isinstance(wait, SignalWait):
+            return next(((line,) for word, line in self.signals if word == wait.word), None)
+        if isinstance(wait, PollWait):
+            return next(((line,) for rank, start, end, line in self.puts if wait.is_ended_by(rank, start, end)), None)
+        return None
 
 
 def wait_for_cards(waits: Sequence[CardWait], go_on: Callable[[], None] = lambda: None) -> None:
@@ -273,9 +375,9 @@ def wait_for_cards(waits: Sequence[CardWait], go_on: Callable[[], None] = lambda
     outcome = heap.wait_until(lambda: any(wait.ready() for wait in waits), line)
     if not outcome:
         return
-    with rehearsal(), _foreseeing() as foreseen:
+    with _foreseeing() as foreseen, rehearsal(puts=foreseen.puts):
         go_on()
-    heap.memory.hung[heap.rank] = _Hung(tuple(waits), tuple(foreseen.signals))
+    heap.memory.hung[heap.rank] = _Hung(tuple(waits), tuple(foreseen.signals), tuple(foreseen.puts))
     raise _diagnosis(heap, first, outcome)
 
 
@@ -287,23 +389,29 @@ def _diagnosis(heap: SymmetricHeap, wait: CardWait, outcome: str) -> TileError:
         notes = []
         for place, (rank, waiting, _) in enumerate(cycle):
             setter, line = cycle[(place + 1) % len(cycle)][0], cycle[place][2]
-            sets = f"which rank {setter} would set" + ("" if line is None else f" at {line.shown_line}")
+            does = "write" if isinstance(waiting, PollWait) else "set"
+            sets = f"which rank {setter} would {does}" + ("" if line is None else f" at {line.shown_line}")
             notes.append(f"rank {rank} waits for {waiting.describe()}{_line(waiting)}, {sets}")
         ranks = " and ".join(f"rank {rank}" for rank in sorted(rank for rank, _, _ in cycle))
+        polls = any(isinstance(waiting, PollWait) for _, waiting, _ in cycle)
+        what, sends = ("puts", "put the data") if polls else ("signals", "send the signal")
         if len(cycle) == 1:
-            return TileError(f"{ranks} waits for signals that it sends only afterwards", code="S308",
+            return TileError(f"{ranks} waits for {what} of its own that come only afterwards", code="S308",
                              location=cycle[0][1].location, notes=notes,
-                             help="send the signals before the wait; compare the number that it needs with what all cores send")
-        return TileError(f"{ranks} wait for each other's signals", code="S308", location=cycle[0][1].location, notes=notes,
-                         help="let one of the cards send its signal before it waits")
+                             help=f"{sends} before the wait; compare the number that it needs with what all cores send")
+        return TileError(f"{ranks} wait for each other's {what}", code="S308", location=cycle[0][1].location, notes=notes,
+                         help=f"let one of the cards {sends} before it waits")
     why = ("no card that runs can end this wait" if outcome == "deadlock" else
            f"it did not end within {heap.timeout:g} s")
     notes = [f"rank {rank} waits for {other.describe()}{_line(other)}" for rank, found in sorted(hung.items())
              if rank != heap.rank for other in found.waits]
     notes += [f"rank {rank} {heap.state_of(rank)}" for rank in range(heap.ranks) if rank != heap.rank and rank not in hung]
+    advice = ("let a card put the value that the loop waits for, with the rank of the card that waits; compare the tensor and "
+              "the offset of both" if isinstance(wait, PollWait) else
+              "let a card send this signal, with the rank of the card that waits; compare the tensor, the offset and the "
+              "number of both")
     return TileError(f"rank {heap.rank} waits for {wait.describe()}, and {why}", code="S308", location=wait.location,
-                     notes=notes, help="let a card send this signal, with the rank of the card that waits; compare the tensor, "
-                                       "the offset and the number of both")
+                     notes=notes, help=advice)
 
 
 def _line(wait: CardWait) -> str:
@@ -326,10 +434,9 @@ def _cycle(hung: dict[int, _Hung]) -> list[tuple[int, CardWait, Location | None]
     nexts: dict[int, tuple[int, CardWait, Location | None]] = {}
     for rank, found in sorted(hung.items()):
         for wait in found.waits:
-            setters = [(other, line) for other, one in sorted(hung.items()) for word, line in one.signals
-                       if isinstance(wait, SignalWait) and word == wait.word]
+            setters = [(other, line) for other, one in sorted(hung.items()) if (line := one.line_that_ends(wait)) is not None]
             if setters:
-                nexts[rank] = (setters[0][0], wait, setters[0][1])
+                nexts[rank] = (setters[0][0], wait, setters[0][1][0])
                 break
     for start in sorted(nexts):
         path: list[int] = []

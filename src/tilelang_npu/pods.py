@@ -173,7 +173,7 @@ class _LocalAccesses(Listener):
                     view = np.ndarray((*where.sizes, where.element), np.uint8, shared[access.buffer], where.offset,
                                       (*where.strides, 1))
                     line = records[number_of(event)].location
-                    if access.reads:
+                    if access.reads and not records[number_of(event)].polls:
                         self._races.note(self._heap.rank, view, writes=False, location=line, when=whens(at))
                     if access.writes:
                         self._races.note(self._heap.rank, view, writes=True, location=line, when=whens(at))
@@ -184,9 +184,9 @@ class _LocalAccesses(Listener):
 
         After a core has waited for other cores of its card, it knows what the card knew then, in the simulator's order.
         """
-        # Each signal, wait for cards or for cores, and call of quiet logs once.
-        places = [0, *(place for place, event in enumerate(stream)
-                       if isinstance(records[number_of(event)].work, (CrossWait, PeerSignal, PeerWait, PutsEnd)))]
+        # Each signal, wait for cards or for cores, read of a loop that polls, and call of quiet logs once.
+        places = [0, *(place for place, event in enumerate(stream) if records[number_of(event)].polls
+                       or isinstance(records[number_of(event)].work, (CrossWait, PeerSignal, PeerWait, PutsEnd)))]
 
         def when(place: int) -> tuple[Clock, int]:
             return self._races.clock_after(self._heap.rank, (kind, block, sub), bisect_right(places, place, lo=1) - 1)

@@ -576,16 +576,20 @@ class _Rehearsal:
 
     Attributes:
         copies: for each copy of an argument the address of its first byte, its length, and the address of the original.
+        puts: a list to which each put is added: the rank, the offsets in its part of the first byte and after the last one, and
+            the line; None to drop them.
     """
 
     copies: tuple[tuple[int, int, int], ...] = ()
+    puts: list[tuple[int, int, int, Location | None]] | None = None
 
 
 _REHEARSAL: ContextVar[_Rehearsal | None] = ContextVar("tilelang_npu_rehearsal", default=None)
 
 
 @contextmanager
-def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = ()) -> Iterator[None]:
+def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = (),
+              puts: list[tuple[int, int, int, Location | None]] | None = None) -> Iterator[None]:
     """While the context is open, kernels of this thread do not write to other cards.
 
     It is for checks that execute a kernel once more on copies of its arguments. A transfer from another card reads that card's
@@ -594,10 +598,12 @@ def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = ()) -
     Args:
         copies: arrays, and objects of other kinds, which are ignored.
         originals: the array of which each is a copy.
+        puts: a list to which each put is added: the rank, the offsets in its part of the first byte and after the last one, and
+            the line; None to drop them.
     """
     pairs = tuple((address_of(one), one.nbytes, address_of(other)) for one, other in zip(copies, originals, strict=True)
                   if isinstance(one, np.ndarray) and isinstance(other, np.ndarray))
-    before = _REHEARSAL.set(_Rehearsal(pairs))
+    before = _REHEARSAL.set(_Rehearsal(pairs, puts))
     try:
         yield
     finally:
@@ -607,6 +613,13 @@ def rehearsal(copies: Sequence[object] = (), originals: Sequence[object] = ()) -
 def address_of(array: Array) -> int:
     """Returns the address of the first byte of an array."""
     return int(array.__array_interface__["data"][0])
+
+
+def byte_span(array: Array) -> int:
+    """Returns the number of bytes from the first byte of an array to its last one; strides must not be negative."""
+    if not array.size:
+        return 0
+    return int(array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)))
 
 
 def is_rehearsed() -> bool:
@@ -667,9 +680,13 @@ def peer_to_write(array: Array, rank: int, location: Location | None = None, cor
     Raises:
         TileError: as :func:`peer_to_read`.
     """
-    if _REHEARSAL.get() is None:
+    rehearsed = _REHEARSAL.get()
+    if rehearsed is None:
         return _peer(array, address_of(array), rank, location, core, writes=True) if array.size else array
     found = peer_to_read(array, rank)
+    place = part_of(address_of(found))
+    if rehearsed.puts is not None and place is not None:
+        rehearsed.puts.append((place[1], place[2], place[2] + byte_span(found), location))
     return np.empty_like(found) if found is not array or part_of(address_of(array)) is not None else found
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import threading
 from collections.abc import Sequence
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -33,6 +35,27 @@ __all__ = [
     "pe_count", "set_conf_store_tls", "set_log_level", "team_destroy", "team_my_pe", "team_n_pes", "team_split_strided",
     "team_translate_pe",
 ]
+
+_OF_EACH_RANK = (
+    "frontend.eager", "frontend.tracing", "language.movement", "language.reduction", "language.repeats", "language.structured",
+    "language.vector", "runtime.jit.jit_kernel", "runtime.kernel.compiled_kernel", "runtime.kernel.kept_launches",
+    "runtime.kernel.lowering", "runtime.kernel.stored_kernels", "simulator.codegen.batched_emitter",
+    "simulator.codegen.tracing_emitter", "simulator.result.call_launches", "simulator.result.launch_result",
+    "simulator.result.report", "simulator.run.compile_functions", "simulator.run.program", "simulator.sanitizer.happens_before",
+    "simulator.sanitizer.numerics", "simulator.sanitizer.uninitialised_memory", "simulator.sanitizer.uninitialised_tensors",
+    "transforms.pipeline")
+"""Modules that compile and run kernels. They are imported with this module, so that ranks that are forked afterwards do not
+each import them: it takes as long as to compile a kernel."""
+
+
+def _import_once() -> None:
+    for name in _OF_EACH_RANK:
+        import_module(f"tilelang_npu.{name}")
+    if "torch" in sys.modules:
+        import_module("torch.distributed.tensor")  # torch.testing.assert_close imports it, in seconds
+
+
+_import_once()
 
 _ALIGN = 512
 """The alignment in bytes of aclshmem_malloc."""

@@ -17,6 +17,7 @@ from typing import NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tilelang_npu.card_signals import have_polled
 from tilelang_npu.errors import Location
 from tilelang_npu.interpreter.operation_table import OPERATIONS, known, tiles
 from tilelang_npu.interpreter.parallel_points import Index, running_points
@@ -32,6 +33,7 @@ from tilelang_npu.interpreter.typed_scalars import (
     mode_to_integer,
     scalar,
 )
+from tilelang_npu.symmetric_heap import current_heap
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
@@ -352,6 +354,13 @@ class HostElement(Operators, Reference):
         if points is not None:
             return TypedScalar(points.load(self.buffer, self.indices), self.kind)
         place = self._place()
+        core = current()
+        if core.polls and self.buffer.is_global and place is not None:
+            array = self.buffer.array[tuple(slice(index, index + 1) for index in place)]
+            core.before_read(array, self.buffer.label)
+            value = TypedScalar(self.buffer.array[place], self.kind)
+            have_polled(array, (core.kind, core.block, core.vector))
+            return value
         return TypedScalar(self.kind.numpy.type(0) if place is None else self.buffer.array[place], self.kind)
 
     def store(self, value: object) -> None:
@@ -365,6 +374,8 @@ class HostElement(Operators, Reference):
             points.store(self.buffer, self.indices, stored(value, self.kind))
         elif (place := self._place()) is not None:
             launch_buffers().before_write(memory_of(self))
+            if self.buffer.is_global:
+                current().acts()
             self.buffer.array[place] = stored(value, self.kind)
 
     def start(self) -> tuple[int, ...]:
@@ -668,6 +679,8 @@ def allocate(shape: object, kind: object, space: str) -> HostBuffer:
     number, whole = POISON.get()
     array = np.full(sizes, number if element.is_float else whole).astype(element.numpy)
     key = _key_of_allocation(space)
+    if current_heap() is not None:
+        core.arrays.append(array)
     if core.kind == "all":
         return HostBuffer(array, element, space, key=key)
     space = launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
@@ -752,6 +765,9 @@ def without_effect(*_: object, **__: object) -> None:
 def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
     """Makes ``dst`` a view of the memory of ``src``, whose bits are interpreted as the element type of ``dst``."""
     flat = src.array.reshape(-1).view(np.uint8)
+    if dst.array.nbytes > flat.size and dst.array.ndim == 1:
+        dst.array = dst.array[:flat.size // dst.array.itemsize]
+        dst.sizes = dst.array.shape
     if dst.array.nbytes > flat.size:
         raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}",
                    "the destination must not have more bytes than the source", "T110")

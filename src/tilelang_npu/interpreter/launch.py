@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import threadpoolctl
 
+from tilelang_npu.card_signals import PollWait
 from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import TileError
 from tilelang_npu.interpreter import parallel_points
@@ -29,7 +30,7 @@ from tilelang_npu.interpreter.host_buffers import (
     is_tile,
 )
 from tilelang_npu.interpreter.rewrite import executable
-from tilelang_npu.interpreter.running_core import KERNEL_CODE, Core, CoreSchedule, current, fail
+from tilelang_npu.interpreter.running_core import KERNEL_CODE, Core, CoreSchedule, current, fail, wait_for_card
 from tilelang_npu.interpreter.threads import Guard, RestOfGuard
 from tilelang_npu.interpreter.typed_scalars import (
     BOOL,
@@ -135,10 +136,13 @@ class InterpretedLaunch(LaunchBuffers):
         nodes = list(self._definitions(self.source.function, self.source.node, set()))
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
         self.adds = any("atomic" in name for name in named)
+        # a loop of one block may poll for what later blocks of other cards send, so that all blocks have to run
+        polls = any(isinstance(part, ast.While) for node in nodes for part in ast.walk(node)) and any(
+            name.startswith("shmem_") for name in named)
         reads_number = any(_reads_vector_number(node, even_if_unread=self.adds and self.dialect == "ascendc") for node in nodes)
         with (_BLAS.limit(limits=1), np.errstate(all="ignore"),  # tiles are too small for several threads
               shown(f"interpreting {self.source.function.__name__},", 0, "blocks") as self.progress):
-            if not named & _FLAGS and not (reads_number and named & _CUBE):
+            if not named & _FLAGS and not polls and not (reads_number and named & _CUBE):
                 try:
                     self._run_alone(Core(self, "all"))
                     return
@@ -388,13 +392,30 @@ class RewrittenCalls:
         return parallel_points.passes(current(), [integer(size) for size in source.extents], on_arrays=on_arrays)
 
     @staticmethod
-    def endless() -> Iterator[None]:
-        """Yields None for each iteration of a ``while``; the rewritten body tests the condition and leaves the loop by
-        ``break``."""
-        with current().loop() as entry:
-            while True:
-                entry.iteration += 1
-                yield
+    def endless() -> Iterator[PollWait]:
+        """Yields an object for each iteration of a ``while``; the rewritten body tests the condition and leaves the loop by
+        ``break``. After the test, it passes the object to :meth:`waits_in_vain`."""
+        core = current()
+        poll = PollWait(False, core.location(), (core.kind, core.block, core.vector))
+        core.polls.append(poll)
+        try:
+            with core.loop() as entry:
+                while True:
+                    entry.iteration += 1
+                    yield poll
+                    poll.iterated([array.tobytes() for array in core.arrays] if poll.shared else None)
+        finally:
+            core.polls.remove(poll)
+
+    @staticmethod
+    def waits_in_vain(poll: PollWait) -> bool:
+        """Waits for other cards if a ``while`` polls, and returns whether it is left although its condition holds."""
+        if poll.shared:
+            wait_for_card(poll)
+        if poll.is_given_up():
+            return True
+        poll.begin()
+        return False
 
     cases = staticmethod(parallel_points.cases)
 

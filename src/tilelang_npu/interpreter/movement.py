@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from tilelang_npu.card_signals import have_polled
 from tilelang_npu.interpreter.host_buffers import (
     HostBuffer,
     HostElement,
@@ -63,6 +64,8 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
     """
     source, target = operand(src), operand(dst)
     ascendc = current().dialect == "ascendc" and not transpose
+    if ascendc and size is None:
+        source, target = _continued(source, target)
     if size is not None:
         sizes = sizes_of(size)
         a, b = (side if isinstance(side, HostBuffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
@@ -87,6 +90,26 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
             shrunk = whole.resized(part.extents)
             source, target = (shrunk, part) if whole is source else (part, shrunk)
     return _matched(source, target, transpose)
+
+
+def _continued(source: TileRef | HostElement, target: TileRef | HostElement
+               ) -> tuple[TileRef | HostElement, TileRef | HostElement]:
+    """Returns the operands of a copy whose tile begins with a row of a matrix and continues in the next rows.
+
+    The buffer on chip has one axis and is as long as several rows. Other operands are returned as they are.
+    """
+    first, buffer = (source, target) if source.buffer.space == "gm" else (target, source)
+    tensor = first.buffer
+    if not (isinstance(first, HostElement) and isinstance(buffer, HostBuffer) and buffer.space in ("ub", "shared", "fragment")
+            and tensor.space == "gm" and tensor.array.ndim == 2 and buffer.array.ndim == 1):
+        return source, target
+    (length,), row = buffer.array.shape, tensor.array.shape[1]
+    begin, column = first.start()
+    if column or not row or length <= row or length % row:
+        return source, target
+    flat = tensor.seen(tensor.array.reshape(-1), tensor.element)
+    part = HostSlice(flat, (int(begin) * row,), (length,), (0,))
+    return (part, buffer) if first is source else (buffer, part)
 
 
 def _is_whole_place(memory: TileRef) -> bool:
@@ -285,14 +308,21 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     if filled:
         launch.channels.writes(core, b)
     launch.before_write(b)
+    polls = a.space == "gm" and bool(core.polls)
+    if polls:
+        core.before_read(a.inside()[0], a.buffer.label)
     values = _loaded(a, b, pad)
     if a.kind == "int32" and b.kind == "float16" and core.scale is not None and {a.space, b.space} <= {"ub", "shared"}:
         values = to_float(values.astype(np.float32) * np.float32(core.scale), b.kind)
     values = _converted(values, b, relu, transpose)
     place, sizes = b.inside() if b.space == "gm" else (b.view(), b.extents)
+    if b.space == "gm":
+        core.acts()
     if 0 not in sizes:
         values = values[tuple(slice(0, size) for size in sizes)]
         place[...] = values if core.atomic is None or b.space != "gm" else core.atomic(place, values).astype(place.dtype)
+    if polls:
+        have_polled(a.inside()[0], (core.kind, core.block, core.vector))
 
 
 def _converted(values: Array, b: TileRef, relu: bool, transpose: bool) -> Array:

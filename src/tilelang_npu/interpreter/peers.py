@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilelang_npu.card_signals import BarrierWait, CardWait, SignalWait, complete_puts, send_signal, wait_for_cards
+from tilelang_npu.card_signals import BarrierWait, SignalWait, complete_puts, finish_puts, send_signal
 from tilelang_npu.errors import TileError
-from tilelang_npu.interpreter.host_buffers import TileRef, integer, memory_of
+from tilelang_npu.interpreter.host_buffers import HostBuffer, TileRef, integer, memory_of
 from tilelang_npu.interpreter.launch import running_launch
 from tilelang_npu.interpreter.operation_table import tiles
-from tilelang_npu.interpreter.running_core import current, fail
+from tilelang_npu.interpreter.running_core import current, fail, wait_for_card
 from tilelang_npu.interpreter.sync import sync_all
 from tilelang_npu.interpreter.typed_scalars import Array
 from tilelang_npu.interpreter.vectors import executes_here
@@ -22,7 +22,9 @@ def put(dst: object, src: object, nelems: object, newPe: object) -> None:
 
 @tiles("shmem_ub_put_nbi")
 def ub_put(ub: object, dst: object, nelems: object, newPe: object, strelem: object = 0) -> None:
-    """Writes elements of a tile in UB to another card."""
+    """Writes elements of a tile in UB to another card: at most those of a whole buffer."""
+    if isinstance(nelems, int) and isinstance(ub, HostBuffer):
+        nelems = min(nelems, ub.array.size)
     _transfer(dst, ub, nelems, newPe, integer(strelem), reads=False)
 
 
@@ -53,6 +55,7 @@ def _transfer(dst: object, src: object, nelems: object, rank: object, after: int
     target, source, count, card = memory_of(dst), memory_of(src), integer(nelems), integer(rank)
     if not executes_here(source, writes=target):
         return
+    current().acts()
     to, origin = (_elements(memory, first, count) for memory, first in ((target, after), (source, 0)))
     try:
         if reads:
@@ -81,6 +84,7 @@ def _elements(tile: TileRef, after: int, count: int) -> Array:
 def signal_op(signal: object, offset: object, value: object, sig_op: int, pe: object) -> None:
     """Sets a word of another card, or adds to it."""
     word = _elements(memory_of(signal), integer(offset), 1)
+    current().acts()
     if _signals_here():
         try:
             send_signal(word, integer(value), sig_op == 1, integer(pe), current().location(), _core())
@@ -95,7 +99,7 @@ def signal_wait_until(signal: object, offset: object, cmp: int, value: object) -
     word = _elements(memory, integer(offset), 1)
     if _signals_here():
         try:
-            _wait(SignalWait(word, cmp, integer(value), memory.describe(), current().location(), _core()))
+            wait_for_card(SignalWait(word, cmp, integer(value), memory.describe(), current().location(), _core()))
         except TileError as error:
             raise error.at(current().location()) from None
 
@@ -119,8 +123,16 @@ def barrier(team: object) -> None:
     if _signals_here():
         core = current()
         sync_all("AIVOnly" if core.scope is None else None)
-        _wait(BarrierWait(integer(team), core.kind == "all" or (core.block, core.vector) == (0, 0), core.location(), _core()))
+        takes_part = core.kind == "all" or (core.block, core.vector) == (0, 0)
+        wait_for_card(BarrierWait(integer(team), takes_part, core.location(), _core()))
         sync_all("AIVOnly" if core.scope is None else None)
+
+
+@tiles("barrier_all", "pipe_barrier")
+def pipe_barrier(pipe: str = "all") -> None:
+    """States that the puts of this core have ended if the pipes that make them are idle."""
+    if pipe.lower() in ("all", "mte3") and _signals_here():
+        finish_puts(_core())
 
 
 def _signals_here() -> bool:
@@ -133,12 +145,3 @@ def _core() -> tuple[str, int, int]:
     return core.kind, core.block, core.vector
 
 
-def _wait(wait: CardWait) -> None:
-    """Lets other cores of the launch run until a wait is over."""
-    core = current()
-    if core.kind == "all":
-        while not wait.ready():
-            wait_for_cards([wait])
-    else:
-        running_launch().schedule.wait_for_card(core, wait)
-    wait.finish()

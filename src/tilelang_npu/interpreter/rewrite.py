@@ -127,8 +127,10 @@ class Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> ast.stmt:
         test = self.visit(node.test)
         leave = ast.If(_kernel("negation", test), [ast.Break()], [])
-        body = [_at(node, leave), *self.body(node.body)]
-        return _at(node, ast.For(_store(self._fresh("round")), _kernel("endless"), body, []))
+        poll = self._fresh("poll")
+        give_up = ast.If(_kernel("waits_in_vain", _load(poll)), [ast.Break()], [])
+        body = [_at(node, leave), _at(node, give_up), *self.body(node.body)]
+        return _at(node, ast.For(_store(poll), _kernel("endless"), body, []))
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         if _called(node.value) == "loop_break":

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Protocol
 
-from tilelang_npu.card_signals import CardWait, wait_for_cards
+from tilelang_npu.card_signals import CardWait, PollWait, wait_for_cards
 from tilelang_npu.dispatch import THREAD, assigned_references
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.source_dialects import TracedDialect
@@ -83,6 +83,8 @@ class Core:
         scale: the factor of the last ``T.set_deq_scale``; None if there was none.
         atomic: combines an element of a global tensor with a copied one, after ``T.set_atomic``; None if copies replace it.
         in_vector_function: whether the body of a ``T.SimdVF`` or ``T.SimtVF`` is being executed.
+        polls: the enclosing ``while`` loops, innermost last, which may poll a tensor that other cards write.
+        arrays: the elements of the buffers on chip that the core has allocated, if it is a card of a pod.
     """
 
     def __init__(self, launch: SharedState, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
@@ -101,6 +103,18 @@ class Core:
         self.scale: float | None = None
         self.atomic: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
         self.in_vector_function = False
+        self.polls: list[PollWait] = []
+        self.arrays: list[np.ndarray] = []
+
+    def before_read(self, array: np.ndarray, name: str) -> None:
+        """Called before a read of a part of a global tensor, for the ``while`` loops around it."""
+        for poll in self.polls:
+            poll.read(array, name)
+
+    def acts(self) -> None:
+        """Called before a write to a global tensor or to another card."""
+        for poll in self.polls:
+            poll.acts = True
 
     @property
     def dialect(self) -> TracedDialect:
@@ -374,6 +388,17 @@ class CoreSchedule:
         for task in self._alive:
             task.wake.release()
         self._ended.set()
+
+
+def wait_for_card(wait: CardWait) -> None:
+    """Lets other cores of the launch run until a wait of the current core is over."""
+    core = current()
+    if core.kind == "all":
+        while not wait.ready():
+            wait_for_cards([wait])
+    else:
+        core.launch.schedule.wait_for_card(core, wait)
+    wait.finish()
 
 
 def current() -> Core:

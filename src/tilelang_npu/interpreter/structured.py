@@ -496,6 +496,8 @@ def reduce_sum_mask(dst: Array, src: Array, mask: int, repeats: int, repeat_stri
 def sum_rows(dst: Array, src: Array, parameters: Sequence[object]) -> None:
     """Writes the sum of the first elements of each row to ``dst``."""
     rows, width, count = (integer(part) for part in parameters)
+    if not count:
+        return
     _give(dst, np.arange(rows), _total(_take(src, np.arange(rows)[:, None] * width + np.arange(count)), 1))
 
 

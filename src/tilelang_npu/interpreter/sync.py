@@ -14,7 +14,7 @@ from tilelang_npu.interpreter.running_core import Core, current, fail
 from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
 
 
-@tiles("barrier_all", "pipe_barrier", "set_flag", "wait_flag", "init_flag", "clear_flag",
+@tiles("set_flag", "wait_flag", "init_flag", "clear_flag",
        "tile.datacachecleanandinvalid_experiment")
 def order_of_pipes(*_: object, **__: object) -> None:
     """Does nothing: the operation orders pipes of one core, whose operations the interpreter executes one after another anyway.

@@ -1908,7 +1908,8 @@ def shmem_ub_put_nbi(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem
 
     The elements are consecutive in memory. They begin at the first element of ``ub``, and in ``dst`` ``strelem`` elements after
     its first one. ``dst`` is on the symmetric heap, as for ``T.shmem_put_nbi``. ``ub`` can be written again when pipe MTE3 has
-    finished the call.
+    finished the call. If the whole buffer ``ub`` has fewer than ``nelems`` elements, all of them are written, with a warning
+    (T113): the hardware would write the memory after the buffer too.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
@@ -3813,7 +3814,7 @@ class _Tile:
         """Write the sum of each row of ``src`` to ``dst``.
 
         ``sumParams`` is a list: the number of rows, the distance between rows in elements, and the number of elements of each row
-        that are added.
+        that are added. If this number is 0, nothing is written.
 
         Element types: float16, float32.
 

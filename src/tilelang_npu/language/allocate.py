@@ -38,12 +38,12 @@ def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") 
     Example: ``T.alloc_shared((128, 64), "float16")``
 
     Args:
-        shape: the sizes, which must be positive constants.
+        shape: the sizes, which must be constants. Operations on a buffer with a size of 0 have no effect (T115).
         dtype: the element type.
         scope: ``"shared.dyn"`` or ``"shared"``; ``"shared.l1"`` places the buffer in L1.
 
     Raises:
-        TileError: T111, a size is not a constant integer; T150, a size is not positive; T160, there is no such scope, or the
+        TileError: T111, a size is not a constant integer; T150, a size is negative; T160, there is no such scope, or the
             call is inside ``T.Parallel``; T110, there is no such element type.
     """
     return allocate_buffer("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
@@ -53,7 +53,7 @@ def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragm
     """Allocate a buffer in L0C or UB; the compiler chooses the memory by the buffer's uses.
 
     The accumulator of ``T.gemm`` is placed in L0C, operands of vector operations in UB. The contents are undefined until
-    written. The sizes in ``shape`` must be positive constants, and ``scope`` must be ``"local.fragment"`` or ``"local"``.
+    written. The sizes in ``shape`` must be constants, and not negative; ``scope`` must be ``"local.fragment"`` or ``"local"``.
 
     Example: ``T.alloc_fragment((128, 128), "float32")``
 
@@ -79,7 +79,7 @@ def alloc_frag(shape: Extents, dtype: ElementType, scope: str = "local.fragment"
 def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in UB, the memory of a Vector core.
 
-    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be constants, and not negative. The contents are undefined until written.
 
     Example: ``T.alloc_ub((8, 1024), "float32")``
 
@@ -92,7 +92,7 @@ def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
 def alloc_L1(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in L1, where ``T.gemm`` reads its operands.
 
-    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be constants, and not negative. The contents are undefined until written.
 
     Example: ``T.alloc_L1((128, 256), "float16")``
 
@@ -283,13 +283,14 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
 
     Args:
         dst: a buffer that the kernel has allocated and not used yet, with at most as many bytes as ``src``. The memory that was
-            allocated for ``dst`` is released.
+            allocated for ``dst`` is released. If ``dst`` has one axis and more bytes, it keeps the elements that fit into
+            ``src``, with a warning (T113). The same call can be repeated, and then has no effect.
         src: a buffer that the kernel has allocated.
         casttype: the element type of ``dst``, spelled as in C (``uint32_t``, ``float``) or as in ``T``.
 
     Raises:
-        TileError: T110, ``casttype`` is not the element type of ``dst``, or ``dst`` has more bytes than ``src``; T164, an
-            operand is not a buffer that the kernel allocates, or ``dst`` has been used.
+        TileError: T110, ``casttype`` is not the element type of ``dst``, or ``dst`` has several axes and more bytes than
+            ``src``; T164, an operand is not a buffer that the kernel allocates, or ``dst`` has been used.
     """
     what = "T.reinterpretcast"
     builder = Builder.running(what)
@@ -304,14 +305,23 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     if named != dst.dtype:
         raise TileError(f"{what}: {dst.describe()} has no elements of {casttype}", code="T110",
                         help=f"name the element type of the destination: {dst.dtype}")
+    if dst.reinterpreted is src:
+        return
     have, wanted = _bytes_of(src), _bytes_of(dst)
-    if wanted > have:
+    fitting = have // dst.dtype.nbytes
+    if wanted > have and (dst.ndim > 1 or not fitting):
         raise TileError(f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}", code="T110",
                         help="allocate a destination that has at most as many bytes as the source")
     old = dst.value.owner
     if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
         raise TileError(f"{what}: {dst.name} is in use already", code="T164",
                         help=f"call {what} once, before any statement reads or writes {dst.name}")
+    if wanted > have:
+        builder.remark(TileError(
+            f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}; {dst.name} keeps its first "
+            f"{fitting} elements", code="T113", location=builder.location,
+            help=f"allocate {dst.name} with {fitting} elements; the hardware would access the memory after {src.name}"))
+        dst.dimensions, wanted = (fitting,), fitting * dst.dtype.nbytes
     origin = src.value.owner
     assert isinstance(origin, Operation)
     inserted = [origin]
@@ -328,7 +338,7 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     else:
         seen = bits_of(insert, src.value, dst.dtype, shape)
     seen.name_hint = old.result.name_hint
-    dst.value = seen
+    dst.value, dst.reinterpreted = seen, src
     Rewriter.erase_op(old)
 
 
@@ -376,6 +386,11 @@ def allocate_buffer(what: str, shape: object, dtype: object, space: BufferSpace,
                         help="pass a shape such as (64, 128)")
     with builder.at(around) if around is not None else nullcontext():
         op = builder.emit(tile.AllocOp("buffer", buffer_type(element, sizes, space)))
+    if 0 in sizes:
+        shown = ", ".join(map(str, sizes))
+        builder.remark(TileError(
+            f"{what}: a buffer of shape [{shown}] has no elements, and operations on it have no effect", code="T115",
+            location=builder.location, help="check the sizes that the shape is computed from"))
     made = kind("buffer", element, sizes, space, op.results[0], builder.location)
     made.unnamed = True
     return made
@@ -392,7 +407,7 @@ def _size(what: str, axis: int, size: object) -> int:
         raise TileError(f"{what}: size {size!r} of axis {axis} is not an integer", code="T111",
                         help="use // instead of / where both sides are integers")
     number = int(size)
-    if number <= 0:
-        raise TileError(f"{what}: size {number} of axis {axis} is not positive", code="T150",
+    if number < 0:
+        raise TileError(f"{what}: size {number} of axis {axis} is negative", code="T150",
                         help="a size is a positive integer; check the block sizes it is computed from")
     return number

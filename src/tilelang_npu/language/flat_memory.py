@@ -103,7 +103,7 @@ def leading(builder: Builder, what: str, operands: Sequence[Addressable], count:
     length = extent(builder, count)
     if isinstance(length, int) and length <= 0:
         raise TileError(f"{what}: count is {length}", code="T111", help="count must be a positive number of elements")
-    if all(element_count(memory) == length for memory in operands):
+    if isinstance(length, int) and all(element_count(memory) == length for memory in operands):
         return list(operands)
     if isinstance(length, int):
         rows = [_rows(memory, length) for memory in operands]

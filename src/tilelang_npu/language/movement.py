@@ -61,8 +61,9 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     The dialects differ if one operand is a whole buffer on chip and the other a smaller slice of a global tensor. In npuir, the
     copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
     along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
-    at the first element of a matrix in L1. In npuir, a ``T.copy`` can be in the body of ``T.Parallel``, which executes it in
-    each iteration.
+    at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
+    or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of
+    ``T.Parallel``, which executes it in each iteration.
 
     Example: ``T.copy(A[row, 0], a)``
 
@@ -138,7 +139,7 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if stride is not None:
         source, target = _with_rows_apart(builder, source, target, stride)
     if builder.dialect == "ascendc" and region is None and not transposed:
-        source, target = _unfolded(builder, source, target)
+        source, target = _continued(builder, *_unfolded(builder, source, target))
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
     if real_k is not None or real_n is not None:
         a, b = _part_for_product(builder, a, b, real_k, real_n, transpose=transposed)
@@ -188,6 +189,36 @@ def _unfolded(builder: Builder, source: Addressable | Element, target: Addressab
             seen = _reshaped(builder, WHAT, buffer, axes, buffer.label)
             return (source, seen) if tensor is source else (seen, target)
     return source, target
+
+
+def _continued(builder: Builder, source: Addressable | Element, target: Addressable | Element,
+               ) -> tuple[Addressable | Element, Addressable | Element]:
+    """Returns the operands of a copy between rows of a matrix and a buffer with one axis that is as long as several rows.
+
+    The tile begins with the first element of a row, and its rows follow one another in memory, so it is a part of the tensor
+    seen with one axis. Other operands are returned as they are.
+
+    TileLang-Ascend copied such a tile until March 2026; since then its generated code copies one row, and fills the rest of a
+    loaded buffer with zeros (``compute_valid_extent`` in ``src/op/ascend.cc``). Therefore a warning (T116) is issued.
+    """
+    first, buffer = (source, target) if source.buffer.space == "gm" else (target, source)
+    tensor = first.buffer
+    if not (isinstance(first, Element) and isinstance(buffer, Buffer) and buffer.space in ("ub", "shared", "fragment")
+            and tensor.space == "gm" and tensor.ndim == 2 and buffer.ndim == 1 and not tensor.has_gaps):
+        return source, target
+    rows, row = tensor.dimensions
+    (length,) = buffer.sizes
+    column = first.indices[1]
+    if not (isinstance(rows, int) and isinstance(row, int) and isinstance(length, int) and isinstance(column, int)
+            and column == 0 and length > row and length % row == 0):
+        return source, target
+    builder.remark(TileError(
+        f"{WHAT}: {buffer.describe()} is as long as {length // row} rows of {tensor.describe()}, and the copy continues in the "
+        "next rows", code="T116", location=builder.location,
+        help="give the buffer the shape of the rows; TileLang-Ascend since March 2026 copies one row and pads the buffer"))
+    flat = _reshaped(builder, WHAT, tensor, [rows * row], tensor.name)
+    part = Region(flat, (extent(builder, first.indices[0] * row),), (length,), (0,))
+    return (part, buffer) if first is source else (buffer, part)
 
 
 def _folds(axes: Sequence[Extent], rows: Sequence[Extent]) -> bool:

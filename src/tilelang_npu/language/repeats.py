@@ -313,7 +313,7 @@ def _sum_rows(dst: Tile, src: Tile, sumParams: Sequence[Number], *, what: str) -
     """Write the sum of each row of ``src`` to ``dst``.
 
     ``sumParams`` is a list: the number of rows, the distance between rows in elements, and the number of elements of each row
-    that are added.
+    that are added. If this number is 0, nothing is written.
 
     Example: ``NAME(out, a, [4, 64, 64])``
     """

@@ -25,6 +25,7 @@ from tilelang_npu.language.flat_memory import elements_from, flattened
 from tilelang_npu.language.operands import (
     as_memory,
     check_inside,
+    element_count,
     is_scalar,
     overlap,
     place_of,
@@ -982,7 +983,8 @@ def _ub_put(ub: Tile, dst: Tile, nelems: Number, newPe: Number, strelem: Number 
 
     The elements are consecutive in memory. They begin at the first element of ``ub``, and in ``dst`` ``strelem`` elements after
     its first one. ``dst`` is on the symmetric heap, as for ``T.shmem_put_nbi``. ``ub`` can be written again when pipe MTE3 has
-    finished the call.
+    finished the call. If the whole buffer ``ub`` has fewer than ``nelems`` elements, all of them are written, with a warning
+    (T113): the hardware would write the memory after the buffer too.
 
     Example: ``NAME(tile, B, 1024, (rank + 1) % ranks, 2048)``
 
@@ -1037,6 +1039,14 @@ def _peer_move(what: str, name: str, target: object, source: object, count: obje
     assert isinstance(entry, Structured)
     for role, memory in zip(("the destination", "input"), ends, strict=True):
         _require_memory(what, entry, role, memory)
+    source_count = element_count(ends[1])
+    if name == "shmem_ub_put_nbi" and isinstance(length, int) and isinstance(ends[1], Buffer) and source_count is not None \
+            and source_count < length:
+        builder.remark(TileError(
+            f"{what}: the number of elements is {length}, and {ends[1].describe()} has {source_count}; the elements after the "
+            "end are left out", code="T113", location=builder.location,
+            help="the hardware would read the memory after the buffer, and write it to the other card"))
+        length = source_count
     if not (isinstance(length, int) and length == 0):
         lines = [elements_from(builder, what, memory, length, after) for memory, after in zip(ends, (first, 0), strict=True)]
         call(what, name, lines[:1], [lines[1], _index(builder, what, "the rank", rank)])

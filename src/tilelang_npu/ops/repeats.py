@@ -172,6 +172,8 @@ def _sum_repeats(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> Non
 
 def _sum_rows(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> None:
     source, rows, width, count = ins
+    if count == 0:
+        return
     if not 0 < count <= width or width * source.dtype.itemsize % BLOCK:
         msg = (f"count is {count} and width is {width}: count must be from 1 to width, and a row of {width} elements must be a "
                f"multiple of {BLOCK} bytes")

@@ -122,9 +122,11 @@ class Buffer(Addressable):
         location: the position of the declaration in the kernel's source.
         base: if the buffer is a view of another buffer as a single axis, that buffer; otherwise the buffer itself.
         has_gaps: whether it is a global tensor whose rows do not follow one another in memory.
+        reinterpreted: the buffer whose memory it is by ``T.reinterpretcast``; None for other buffers.
     """
 
     has_gaps = False
+    reinterpreted: Buffer | None = None
 
     def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: BufferSpace, value: SSAValue,
                  location: Location | None = None) -> None:

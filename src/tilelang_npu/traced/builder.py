@@ -100,6 +100,8 @@ class Builder(Emitter):
             what: the name of the call, for error messages.
             by_point: whether the operation is allowed in the body of ``T.Parallel``, which executes it for each point.
 
+        An operation without results on a buffer without elements is not appended.
+
         Raises:
             TileError: T160, the call is outside of ``T.Kernel``; T141, the call is inside ``T.Parallel`` and ``by_point`` is
                 false; T110, T190, the operation copies to a global tensor, and the atomic mode does not fit.
@@ -110,6 +112,8 @@ class Builder(Emitter):
                             help="move it out of the loop, or write the element's expression")
         if self.atomic is not None and isinstance(op, tile.CopyOp):
             self._combine(op, self.atomic, what)
+        if not op.results and any(isinstance(one.type, MemRefType) and 0 in one.type.get_shape() for one in op.operands):
+            return op  # it has no elements to work on
         return self.emit(op)
 
     def _combine(self, copy: tile.CopyOp, mode: AtomicMode, what: str) -> None:

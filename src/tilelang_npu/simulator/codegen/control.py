@@ -12,9 +12,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilelang_npu.card_signals import PollWait
 from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 from tilelang_npu.dialects.scope import ReturnOp, ScopeOp
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import Value, effect, ignore, pure, unsupported
@@ -214,6 +217,14 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     em.flush()
     outer = em.scope
     outer.line(f"{watch} = guard.watch(bid, sid)")
+    poll = em.fresh("poll") if em.computes and not em.stepwise and _reads_tensors(op) else ""
+    if poll:
+        em.polls.append(poll)
+        acts = any(_acts(inner) for inner in op.walk())
+        outer.line(f"{poll} = {em.constant(PollWait, 'PollWait')}({acts}, {em.constant(location_of(op), 'line')}, "
+                   f"{em.core_text()})")
+        em.switches = True
+        em.global_sync = em.global_sync or em.reaches_cards
     outer.line("while True:", op)
     scope = em.enter("branch")
     header = outer.lines.pop()
@@ -228,6 +239,11 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     _assign(em, results, condition.operands[1:], op)
     em.flush()
     em.line(f"if not {em.condition_text(op, test.text)}: break", op)
+    if poll:
+        em.line(f"if {poll}.shared: yield 0, {poll}", op)
+        em.line(f"while not {poll}.ready(): yield 0, {poll}", op)
+        em.line(f"if {poll}.is_given_up(): break", op)
+        em.line(f"{poll}.begin()", op)
     for one, arg in zip(results, after.args, strict=True):
         em.values[arg] = one.value(scope)
     em.emit_block(after)
@@ -240,13 +256,19 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
         # the scalar unit's variables decide when the loop ends, and the memories that it reads numbers from
         memories = sorted((em.written_memories & em.scalar_read_memories) - storage) if em.computes else []
         variables = [*(one.name for one in carried), *sorted(em.written_memories & storage)]
+        state = (f"({''.join(f'{name}, ' for name in variables)}), ", f"({''.join(f'{name}, ' for name in memories)})")
+        if poll:
+            em.line(f"if {poll}.iterated(guard.state_of({''.join(state)}) if {poll}.shared else None): "
+                    "guard.check(ev, bid, sid)", op)
+        otherwise = "else: " if poll else ""
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
-            em.line("guard.check(ev, bid, sid)", op)  # other cores may change its state
+            em.line(f"{otherwise}guard.check(ev, bid, sid)", op)  # other cores may change its state
         elif em.computes and not carried and not asked & em.written_memories:
-            em.line(f"{watch}.never()", op)
+            em.line(f"{otherwise}{watch}.never()", op)
         else:
-            em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
-                    f"({''.join(f'{name}, ' for name in memories)}))", op)
+            em.line(f"{otherwise}{watch}(ev, {''.join(state)})", op)
+    if poll:
+        em.polls.pop()
     em.written_memories |= before_loop
     em.scalar_read_memories |= loaded_before
     if ahead := em.scalar_work.close_loop():
@@ -255,6 +277,23 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     em.leave()
     for one, result in zip(results, op.results, strict=True):
         em.values[result] = one.value(em.scope)
+
+
+def _reads_tensors(loop: scf.WhileOp) -> bool:
+    """Whether an op in a loop loads from global memory, so that the loop can poll."""
+    return any(isinstance(op, (hivm.LoadOp, memref.LoadOp)) and _is_global(op.operands[0]) for op in loop.walk())
+
+
+def _acts(op: Operation) -> bool:
+    """Whether an op writes to global memory or to other cards, or sets a flag of other cores."""
+    if isinstance(op, hivm.CustomOp) and (op.symbol or "").startswith("shmem_"):
+        return True
+    return isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockOp)) or any(
+        effect.writes and _is_global(effect.value) for effect in effects_of(op))
+
+
+def _is_global(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType) and value.type.memory_space == hivm.address_space("gm")
 
 
 @effect(ScopeOp, scf.ExecuteRegionOp)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
@@ -355,6 +355,17 @@ _CALLED = {"scalar": "memref"}
 """The op's operand is the memref, not its element; messages name the memref."""
 
 
+def _is_first_poll(op: memref.LoadOp) -> bool:
+    """Whether a load from global memory computes the condition of a ``while`` loop for its first evaluation."""
+    if not isinstance(op.memref.type, MemRefType) or op.memref.type.memory_space != hivm.address_space("gm"):
+        return False
+    loop = op.next_op
+    while loop is not None and not isinstance(loop, scf.WhileOp):
+        loop = loop.next_op
+    return loop is not None and any(isinstance(inner, memref.LoadOp) and location_of(inner) == location_of(op)
+                                    and inner.memref.type == op.memref.type for inner in loop.walk())
+
+
 @effect(memref.LoadOp)
 def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     source = em.value(op.memref)
@@ -368,7 +379,12 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
         place = _element(em, op, em.buffer(op.memref), op.indices)
         em.scalar_read_memories.update(view.base.name for view in alternatives(place))
         em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-        em.emit_scalar_read(name, em.array(place))
+        if em.polls:
+            em.emit_read_of(place, f"{name} = {em.array(place)}.item()")
+        else:
+            em.emit_scalar_read(name, em.array(place))
+            if em.computes and not em.stepwise and _is_first_poll(op):
+                em.note_poll(place)
     if isinstance(kind, (IntegerType, IndexType)) and not is_truth(kind):
         em.values[result] = em.atom(name, em.scope, bounds(kind))
     else:

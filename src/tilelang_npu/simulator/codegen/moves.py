@@ -78,14 +78,17 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target))
     _initialise(em, op, target)
-    if mode == "PadNull":
+    if mode == "PadNull" and not em.polls:
         em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        return
+    if mode == "PadNull":
+        em.emit_read_of(source, f"{em.array(target)}[...] = {em.array(source)}")
         return
     left = em.text_of(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
     right = em.text_of(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
     value = em.expression(op.pad_value).text if mode == "PadValue" and op.pad_value is not None else "None"
     helper = em.constant(datapath.load_padded, "load_padded")
-    em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
+    em.emit_read_of(source, f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
 
 
 def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:

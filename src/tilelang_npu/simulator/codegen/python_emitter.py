@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
+from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from tilelang_npu.card_signals import pass_core_wait
+from tilelang_npu.card_signals import have_polled, pass_core_wait
 from tilelang_npu.dialects import hivm
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.data_dependence import data_dependent_loops
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
 from tilelang_npu.simulator.codegen.op_recorder import OpRecorder
-from tilelang_npu.simulator.codegen.strided_views import Buffer
+from tilelang_npu.simulator.codegen.strided_views import Buffer, alternatives
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
 from tilelang_npu.target.chip_data import CoreKind
@@ -43,6 +45,7 @@ class PythonEmitter(OpRecorder):
         unguarded_trips: in the loop body that is being emitted, the largest number of iterations of a loop nest that contains
             no check of the limit of iterations.
         batch_axes: the number of leading batch axes of the arrays.
+        polls: the variables of the generated code that have the ``PollWait`` of each open ``while`` loop.
     """
 
     stepwise = False
@@ -55,6 +58,7 @@ class PythonEmitter(OpRecorder):
         self.open_loops: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
         self.unguarded_trips = 1
+        self.polls: list[str] = []
         self._by_data: frozenset[Operation] | None = None
 
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
@@ -136,9 +140,47 @@ class PythonEmitter(OpRecorder):
 
     @cached_property
     def _signals_cards(self) -> bool:
-        """Whether a function of the kernel signals other cards, or waits for them."""
+        """Whether a function of the kernel signals other cards, or waits for them, possibly in a ``while`` loop."""
+        return self.may_poll or any(op.symbol in SIGNALS for op in self._custom_ops)
+
+    @cached_property
+    def reaches_cards(self) -> bool:
+        """Whether a function of the kernel moves data to other cards or from them."""
+        return any((op.symbol or "").startswith("shmem_") and op.symbol not in SIGNALS for op in self._custom_ops)
+
+    @cached_property
+    def may_poll(self) -> bool:
+        """Whether a function of the kernel has a ``while`` loop, which can wait for other cards."""
         module = self.function.parent_op() or self.function
-        return any(isinstance(op, hivm.CustomOp) and op.symbol in SIGNALS for op in module.walk())
+        return any(isinstance(op, scf.WhileOp) for op in module.walk())
+
+    @cached_property
+    def _custom_ops(self) -> list[hivm.CustomOp]:
+        module = self.function.parent_op() or self.function
+        return [op for op in module.walk() if isinstance(op, hivm.CustomOp)]
+
+    def note_poll(self, source: Buffer) -> None:
+        """Emits the statement that the last op has read a tensor to find out whether another card has written it."""
+        self.records[-1] = replace(self.records[-1], polls=True)
+        self.line(f"{self.constant(have_polled, 'have_polled')}({self.array(source)}, {self.core_text()})")
+
+    def emit_read_of(self, source: Buffer, text: str) -> None:
+        """Emits a statement that reads a memref. In a ``while`` loop, it is between those by which the loop can poll.
+
+        Args:
+            source: the memref.
+            text: the statement.
+        """
+        base = alternatives(source)[0].base
+        if not self.polls or base.memory != "gm":
+            self.line(text)
+            return
+        self.records[-1] = replace(self.records[-1], polls=True)
+        array = self.array(source)
+        for poll in self.polls:
+            self.line(f"{poll}.read({array}, {base.label or 'a tensor'!r})")
+        self.line(text)
+        self.line(f"{self.polls[-1]}.have_read({array})")
 
     def core_text(self) -> str:
         """Returns an expression that tells the core that runs the code apart from the other cores of the card."""

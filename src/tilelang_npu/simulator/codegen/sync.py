@@ -11,6 +11,7 @@ from typing import Literal
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from tilelang_npu.card_signals import finish_puts
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
@@ -64,6 +65,8 @@ def _barrier(em: PythonEmitter, op: hivm.PipeBarrierOp) -> None:
     (pipe,) = op.pipes()
     own: Pipe | Literal["ALL"] = "ALL" if pipe == "ALL" else check_pipe(em, op, pipe)
     em.record(op, "S" if own == "ALL" else own, (), lambda slot: Barrier(own))
+    if own in ("ALL", "MTE3") and em.core == "AIV" and em.may_poll and em.reaches_cards:
+        em.emit_print(f"{em.constant(finish_puts, 'puts_end')}({em.core_text()})")
 
 
 @effect(hivm.SyncBlockSetOp)

@@ -451,6 +451,7 @@ class OpRecord:
         scalars: the number of scalar instructions between the previous recorded op and this one.
         facts: the expressions of the generated code whose values are the facts (run-time numbers) of the record's events.
         loops: the number of loops around the op.
+        polls: whether the op reads a tensor in a ``while`` loop, which may wait for another card to write the tensor.
     """
 
     number: int
@@ -463,6 +464,7 @@ class OpRecord:
     scalars: int
     facts: tuple[str, ...] = ()
     loops: int = 0
+    polls: bool = False
 
     @property
     def mnemonic(self) -> str:

@@ -126,6 +126,10 @@ class LoopGuard:
             code="S306", notes=(f"a core may run at most {_spaced(most)} iterations in a block",),
             help="check where the loop ends; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
 
+    def state_of(self, variables: Sequence[object], memories: Sequence[Array]) -> bytes:
+        """Returns a digest of the state of a ``while`` loop; the arguments are those of a :class:`WhileMonitor`."""
+        return _digest(variables, memories)
+
     def watch(self, block: int, sub: int) -> WhileMonitor:
         """Returns a monitor for a ``while`` loop that the core is about to run."""
         return WhileMonitor(self, block, sub)
