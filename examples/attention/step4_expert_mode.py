@@ -3,7 +3,7 @@
 The kernel declares a workspace for each value that passes between the cores, with all compiler switches off. The source
 assigns each operation to a core, splits each tile between the Vector cores, and has every flag between cores and every wait
 within a core. The Cube core runs two tiles ahead of the weights. This takes twice as many lines and gains no time: the code
-that the compiler inserts is as good.
+that the compiler inserts is better.
 
 Insight: this step is not a speed-up. It shows the same kernel in Expert mode, and the profile gives the same advice for
 both.

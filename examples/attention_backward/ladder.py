@@ -24,14 +24,6 @@ sum over queries, `dQ` over keys. A block that keeps a tile of keys can accumula
 contribute to `dQ`. Operands are float16, and the gradients float32. The operations in the table are those of five products;
 a kernel that recomputes the weights executes more."""
 
-LIMITS = """\
-Four pipes of the Cube cores bound the last step: MTE2 is busy for {AIC MTE2} of the time, M for {AIC M}, FIX for {AIC FIX},
-MTE1 for {AIC MTE1}. Each gap of one pipe is a wait for another pipe, because L1 is full: keys and values stay in L1, and
-only one chunk of queries and of output gradients fits, so the loads of a chunk start when the products of the previous
-chunk end. L2 slows FIX, which accumulates all three results in GM in float32 (each addition is a read and a write in L2),
-and MTE2, which loads each chunk of queries twice. The forward pass has two products where this kernel has five, and no
-result to which several cores add."""
-
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
@@ -76,7 +68,6 @@ LADDER = Ladder(
     tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass between the cores as float16
     goal=0.6,
     rate_of="cube",
-    limits=LIMITS,
     results=3,
 )
 check = LADDER.check

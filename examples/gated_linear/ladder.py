@@ -20,12 +20,6 @@ Two products share an operand, and their results are used only together. A fused
 tile of each in L0C and writes one matrix in place of three. The sizes are 4096 tokens with 4096 features, and 4096 or 11008
 (LLaMA 7B) intermediate features."""
 
-LIMITS = """\
-The last step is bound by MTE2 and L2: two products of 128 x 128 need loads from three matrices, and their sums fill L0C, so
-no tile can be larger. With 11008 columns MTE2 is busy for {1: AIC MTE2} of the time, for {1: AIC MTE2 L2} slowed by L2.
-Tiles in bands of eight rows, as in the ladder of swizzles, gain nothing, because each byte is already read from HBM only
-once."""
-
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
@@ -53,7 +47,6 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (4e-3, 4e-3)},
     goal=0.8,
-    limits=LIMITS,
     rate_of="cube",
 )
 check = LADDER.check

@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(target="npuir")
-def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=256, cores=24):
+def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=128, cores=24):
     columns = T.ceildiv(N, tile_N)
     row_tiles = T.ceildiv(rows, tile_M) + groups - 1  # an upper bound
 
