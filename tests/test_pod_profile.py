@@ -17,6 +17,7 @@ from tilelang_npu.card_log import CardCall, CardLog
 from tilelang_npu.errors import TileError
 from tilelang_npu.pod_timing import common, length, union
 from tilelang_npu.pods import Card
+from tilelang_npu.symmetric_heap import rehearsal
 from tilelang_npu.target import chip
 
 A2 = chip("910B2")
@@ -298,6 +299,17 @@ def test_what_ends_a_wait(signals: list[tuple[int, int, bool]], least: int, caus
     log = _log(*signals)
     log.waited(1, "core", (1, 0), lambda number: number >= least)
     assert _causes(log) == (causes, first)
+
+
+def test_kernels_in_a_rehearsal_wait_for_nobody() -> None:
+    def drive(card: Card) -> None:
+        x, f = card.tensor((128, 128)), card.tensor(1, "int32")
+        with rehearsal():
+            passing(1, 1)(x, f)
+
+    profile = pods.profile(drive, 1)
+    assert not profile.flows
+    assert profile.time_us == pytest.approx(passing(1, 1).estimate().time_us)
 
 
 def test_a_second_wait_needs_only_what_is_new() -> None:

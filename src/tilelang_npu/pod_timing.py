@@ -205,6 +205,8 @@ class _TimedLaunch:
                     if number_of(event) in numbers:
                         turn = firsts.get(core, 0)
                         firsts[core] = turn + 1
+                        if turn >= len(acts):  # a rehearsal, in which no core waits
+                            break
                         act = acts[turn]
                         self.acts[Cause(rank, number, core, turn, act.waits)] = _Place(place, (one, position)), act
         self._ends: dict[ActKey, float] = {place.act: 0.0 for place, _ in self.acts.values()}
