@@ -12,7 +12,6 @@ __all__ = ["STYLE", "pod_chart", "trace_events"]
 STYLE = """
 main { padding: 12px 20px; display: block; overflow: auto }
 svg.pod { width: 100%; min-width: 640px; font: 12px system-ui, sans-serif; fill: currentColor }
-svg.pod path.flow { stroke: currentColor; opacity: .5; fill: none }
 """
 WIDTH, MARGIN = 1000, 64
 """The width of the picture and of the column with the names of its rows, in units of the SVG's view box."""
@@ -46,8 +45,10 @@ def pod_chart(cards: Sequence[CardTimes], flows: Sequence[SignalFlow], us: float
         top = rank * CARD
         shown.append(f'<text x="0" y="{top + 18}">card {rank}</text>')
         frame = 'fill="none" stroke="currentColor" stroke-opacity="0.4"'
-        shown += [bar(one.start, one.end, top + 1, 3 * BAR + 4, frame, one.name)
-                  for one in card.launches]
+        for one in card.launches:
+            last = one.end - one.overhead
+            shown.append(bar(one.start, last, top + 1, 3 * BAR + 4, frame, one.name))
+            shown.append(bar(last, one.end, top + 1, 3 * BAR + 4, f'{frame} stroke-dasharray="3"', "launch overhead"))
         kinds = zip(COLOURS, (card.computing, card.transfers, card.waiting), strict=True)
         for row, ((name, colour), spans) in enumerate(kinds):
             shown += [bar(first, last, top + 3 + row * BAR, BAR - 1, f'fill="{colour}"', f"card {rank} {name}")
@@ -56,7 +57,8 @@ def pod_chart(cards: Sequence[CardTimes], flows: Sequence[SignalFlow], us: float
         if flow.sender != flow.receiver:
             (x, y), (to, down) = ((MARGIN + time * scale, rank * CARD + 28)
                                   for time, rank in ((flow.sent, flow.sender), (flow.ended, flow.receiver)))
-            shown.append(f'<path class="flow" d="M{x:.2f} {y}L{to:.2f} {down}"><title>signal of card {flow.sender} to card '
+            shown.append(f'<path class="flow" fill="none" stroke="currentColor" stroke-opacity="0.4" d="M{x:.2f} {y}L{to:.2f} '
+                         f'{down}"><title>signal of card {flow.sender} to card '
                          f"{flow.receiver}, {flow.sent:.2f} to {flow.ended:.2f} us</title></path>")
     low = len(cards) * CARD
     shown += [f'<text x="{MARGIN + place * 150}" y="{low + 34}" fill="{colour}">{name}</text>'
@@ -80,7 +82,9 @@ def trace_events(cards: Sequence[CardTimes], flows: Sequence[SignalFlow]) -> lis
     events: list[_Event] = []
     for rank, card in enumerate(cards):
         events += _named(rank, f"card {rank}", ("launches", "computing", "transfers", "barriers", "signals", "waits ended"))
-        events += [_slice(rank, 0, one.name, one.start, one.end) for one in card.launches]
+        for one in card.launches:
+            events.append(_slice(rank, 0, one.name, one.start, one.end - one.overhead))
+            events.append(_slice(rank, 0, "launch overhead", one.end - one.overhead, one.end))
         events += _slices(rank, 1, "computes", card.computing)
         events += _slices(rank, 2, "transfers", card.transfers)
         events += [_slice(rank, 3, "barrier of all cards", start, end) for start, end in card.met]

@@ -71,7 +71,8 @@ class CardLaunch:
 
     Attributes:
         name: the name of the kernel.
-        start, end: the microseconds in which it begins and ends; the launch overhead is at its end.
+        start, end: the microseconds in which it begins and ends.
+        overhead: the microseconds of launch overhead at its end, in which no block runs.
         waits: the waits of its cores that were not over when the cores reached them.
         computing: when pipe M or V of any core works.
         transfers: when a transfer from or to another card is in flight.
@@ -80,6 +81,7 @@ class CardLaunch:
     name: str
     start: float
     end: float
+    overhead: float
     waits: tuple[WaitSpan, ...]
     computing: Spans
     transfers: Spans
@@ -292,8 +294,8 @@ class _TimedLaunch:
                 index, _ = records.lanes[wait.act[0] % len(records.lanes)]
                 waits.append(WaitSpan(f"{core.label} of block {core.block}", self.start + self._us(wait.start),
                                       self.start + self._us(wait.end), records.functions[index].records[wait.op].location))
-        return CardLaunch(self.launch.name, self.start, self.start + self.duration, tuple(waits), self.spans(computing),
-                          self.spans(transfers))
+        return CardLaunch(self.launch.name, self.start, self.start + self.duration, self.launch.launch_us, tuple(waits),
+                          self.spans(computing), self.spans(transfers))
 
 
 class _PodWalk:
