@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import pods
-from tilelang_npu.card_log import CardCall, CardLog
 from tilelang_npu.errors import TileError
 from tilelang_npu.pod_timing import common, length, union
 from tilelang_npu.pods import Card
@@ -267,40 +267,6 @@ def test_unions_and_common_parts_of_intervals(seed: int) -> None:
     assert length(common(*spans)) == (masks[0] & masks[1]).sum()
 
 
-def _log(*signals: tuple[int, int, bool]) -> CardLog:
-    """A log in which cores 0, 1, ... of card 0 send signals in turn: the numbers before and after, and whether they add."""
-    log = CardLog(2)
-    log.called(0, "sends")
-    log.called(1, "waits")
-    for core, (before, after, adds) in enumerate(signals):
-        log.sent(0, core, (1, 0), before, after, adds=adds)
-    return log
-
-
-def _causes(log: CardLog, number: int = 0) -> tuple[list[Any], bool]:
-    (call,) = log.calls(1)
-    assert isinstance(call, CardCall)
-    act = call.acts("core")[number]
-    return [cause.core for cause in act.causes], act.first
-
-
-@pytest.mark.parametrize(("signals", "least", "causes", "first"), [
-    ([(0, 1, False)], 1, [0], True),
-    ([(0, 1, False)], 0, [], False),  # true before any signal
-    ([(0, 1, False), (1, 2, False)], 1, [0], True),  # the earlier one was enough
-    ([(0, 1, False), (1, 2, False)], 2, [1], True),
-    ([(0, 2, False), (2, 2, False)], 2, [0, 1], True),  # any of two cores
-    ([(0, 1, True), (1, 2, True), (2, 3, True)], 2, [0, 1], False),  # all additions up to the one that counts
-    ([(0, 5, False), (5, 6, True), (6, 7, True)], 7, [1, 2], False),
-    ([(3, 4, False)], 1, [], False),  # the card's own store was enough
-    ([(0, 1, False), (0, 1, False)], 1, [1], True),  # the card has reset the word between
-])
-def test_what_ends_a_wait(signals: list[tuple[int, int, bool]], least: int, causes: list[int], first: bool) -> None:
-    log = _log(*signals)
-    log.waited(1, "core", (1, 0), lambda number: number >= least)
-    assert _causes(log) == (causes, first)
-
-
 def test_kernels_in_a_rehearsal_wait_for_nobody() -> None:
     def drive(card: Card) -> None:
         x, f = card.tensor((128, 128)), card.tensor(1, "int32")
@@ -312,8 +278,110 @@ def test_kernels_in_a_rehearsal_wait_for_nobody() -> None:
     assert profile.time_us == pytest.approx(passing(1, 1).estimate().time_us)
 
 
-def test_a_second_wait_needs_only_what_is_new() -> None:
-    log = _log((0, 1, True), (1, 2, True), (2, 3, True), (3, 4, True))
-    for least in (0, 2, 4):
-        log.waited(1, "core", (1, 0), lambda number, least=least: number >= least)
-    assert [_causes(log, number)[0] for number in range(3)] == [[], [0, 1], [2, 3]]
+@tilelang.jit(target="npuir")
+def producing(rank: int, chunks: int, tiles: int) -> Any:
+    """Card 0 signals after each chunk of work; card 1 waits for a chunk and takes it from the counter, as a semaphore."""
+    @T.prim_func
+    def producing(X: T.Tensor((128, 128), "float32"), F: T.Tensor((1,), "int32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            tile = T.alloc_shared((128, 128), "float32")
+            for _chunk in T.serial(chunks):
+                if rank == 0:
+                    for _turn in T.serial(tiles):
+                        T.copy(X, tile)
+                        T.copy(tile, X)
+                    T.shmem_quiet()
+                    T.shmem_signal_op(F, 0, 1, 1, 1)
+                else:
+                    T.shmem_signal_wait_until(F, 0, 2, 0)
+                    T.shmem_signal_op(F, 0, -1, 1, 1)
+
+    return producing
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_semaphore_ends_each_wait_when_its_own_chunk_is_there(seed: int | None) -> None:
+    def drive(card: Card) -> None:
+        producing(card.rank, 4, 8)(card.tensor((128, 128)), card.tensor(1, "int32"))
+
+    profile = pods.profile(drive, 2, interleaving=seed)
+    (sender,), (receiver,) = (card.launches for card in profile.cards)
+    ends = [wait.end for wait in receiver.waits]
+    assert len(ends) == 4
+    chunk = (sender.end - sender.overhead) / 4
+    assert np.diff(ends) == pytest.approx([chunk] * 3, rel=0.05)
+    assert ends[-1] == pytest.approx(sender.end - sender.overhead, abs=2 * LOOK)  # the sender ends when its signal has arrived
+
+
+@tilelang.jit(target="npuir")
+def first_of(rank: int, tiles: int, adds: bool) -> Any:
+    """Cards 1 and 2 signal card 0, card 2 after ``tiles`` copies; card 0 waits for any of them."""
+    @T.prim_func
+    def first_of(X: T.Tensor((128, 128), "float32"), F: T.Tensor((1,), "int32")) -> None:
+        with T.Kernel(1, is_npu=True) as (_, _unused):
+            tile = T.alloc_shared((128, 128), "float32")
+            if rank == 0:
+                T.shmem_signal_wait_until(F, 0, 3, 1)
+            else:
+                for _turn in T.serial(tiles if rank == 2 else 0):
+                    T.copy(X, tile)
+                    T.copy(tile, X)
+                T.shmem_signal_op(F, 0, rank, int(adds), 0)
+
+    return first_of
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("late", [1, 2])
+def test_the_first_signal_in_modelled_time_ends_a_wait_whichever_the_run_executed_first(adds: bool, late: int) -> None:
+    def drive(card: Card) -> None:
+        x, f = card.tensor((128, 128)), card.tensor(1, "int32")
+        if card.rank == late:
+            time.sleep(0.2)  # real time, in which the other card's signal comes
+        first_of(card.rank, 8, adds)(x, f)
+
+    (launch,), (quick,), (slow,) = (card.launches for card in pods.profile(drive, 3).cards)
+    assert [wait.end for wait in launch.waits] == pytest.approx([LATENCY], abs=2 * LOOK)
+    assert quick.end < slow.end
+
+
+def test_flags_that_later_launches_set_again() -> None:
+    def drive(card: Card) -> None:
+        x, f = card.tensor((128, 128)), card.tensor(1, "int32")
+        for _ in range(2):
+            card.barrier()
+            passing(card.rank, 4)(x, f)
+            card.barrier()
+            f[...] = 0
+
+    profile = pods.profile(drive, 2)
+    one, two = ([wait.end - launch.start for wait in launch.waits] for launch in profile.cards[1].launches)
+    assert len(one) == 1
+    assert two == pytest.approx(one)
+
+
+def test_interpreted_kernels_that_signal_have_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_NPU_INTERPRET", "1")
+    with pytest.raises(TileError, match="T435"):
+        pods.profile(drive_passing(2), 2)
+
+
+def test_a_kernel_whose_error_the_body_catches_has_no_times() -> None:
+    @tilelang.jit(target="npuir")
+    def failing() -> Any:
+        @T.prim_func
+        def failing(F: T.Tensor((1,), "int32")) -> None:
+            with T.Kernel(1, is_npu=True) as (_, _unused):
+                T.shmem_signal_op(F, 0, 1, 0, 0)
+                T.shmem_signal_op(F, 0, 1, 0, 7)
+
+        return failing
+
+    def drive(card: Card) -> None:
+        f = card.tensor(1, "int32")
+        with pytest.raises(TileError, match="T431"):
+            failing()(f)
+        copying(1)(card.tensor((128, 128)))
+
+    profile = pods.profile(drive, 1)
+    assert [launch.name for launch in profile.cards[0].launches] == ["copying"]

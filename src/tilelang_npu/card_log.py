@@ -1,4 +1,4 @@
-"""The log of a pod: the kernels that each card called, where the cards met, and what ended each wait for other cards.
+"""The log of a pod: the kernels that each card called, where the cards met, and the signals and waits of each core.
 
 Times of a pod follow from it (:mod:`tilelang_npu.pod_timing`). A signal or a wait of a core is identified by its position among
 the signals and waits that the core executed in one call of a kernel.
@@ -9,87 +9,103 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tilelang_npu.card_races import Core
 
-if TYPE_CHECKING:
-    from tilelang_npu.simulator import AnyLaunch
-
-__all__ = ["Act", "CardCall", "CardLog", "Cause"]
+__all__ = ["Act", "ActId", "CardCall", "CardLog", "Change", "Met", "SignalLog", "Word"]
 
 Word = tuple[int, int]
 """A word of the symmetric heap: the rank that has it, and its offset in bytes in the part of this rank."""
-MET = "met"
-"""The element of a card's list of calls where all cards have met at a barrier outside of kernels."""
+Act = Any
+"""A ``Signal``, a ``WordWait`` or a ``Meeting``."""
 
 
-class Cause(NamedTuple):
-    """A signal, or the arrival at a barrier, that a wait needed.
+class ActId(NamedTuple):
+    """Identifies a signal or a wait.
 
     Attributes:
-        rank: the card that sent it.
+        rank: the card.
         call: the number of the card's call of a kernel.
         core: the core of the card.
         number: the position among the signals and waits of the core in this call.
-        arrival: whether it is the arrival of a core at a barrier, which is a wait; otherwise a signal.
     """
 
     rank: int
     call: int
     core: Core
     number: int
-    arrival: bool
 
 
-class Act(NamedTuple):
-    """A signal or a wait that a core executed.
+class Signal(NamedTuple):
+    """A signal that a core sends.
 
     Attributes:
-        waits: whether it is a wait.
-        causes: the signals and arrivals that ended the wait. Empty if the word was right before any signal, and for signals.
-        first: whether the first of them ends the wait, because each sets the word to the same number; otherwise all are needed.
+        word: the word that it changes.
     """
 
-    waits: bool
-    causes: tuple[Cause, ...] = ()
-    first: bool = False
+    word: Word
 
 
-class _Change(NamedTuple):
-    """A change of a word by a signal: the numbers before and after, whether it added, and the signal."""
+class WordWait(NamedTuple):
+    """A wait of a core for a word of its card.
 
+    Attributes:
+        word: the word.
+        holds: whether a number in the word ends the wait.
+        seen: the number of changes of the word before the core went on in the run.
+    """
+
+    word: Word
+    holds: Callable[[Any], bool]
+    seen: int
+
+
+class Meeting(NamedTuple):
+    """A wait at a barrier of a team inside of a kernel.
+
+    Attributes:
+        arrivals: the waits of all cards of the team at this barrier; none for a core that meets no cards.
+    """
+
+    arrivals: tuple[ActId, ...]
+
+
+class Change(NamedTuple):
+    """A change of a word by a signal.
+
+    Attributes:
+        signal: the signal.
+        before, after: the numbers in the word in the run.
+        adds: whether the signal adds to the word; otherwise it sets it.
+    """
+
+    signal: ActId
     before: int
     after: int
     adds: bool
-    cause: Cause
 
 
-class _WordWait(NamedTuple):
-    """A wait for a word, before all signals are known.
+@dataclass
+class SignalLog:
+    """The changes of a word by signals, in the order of the run."""
 
-    Attributes:
-        changes: the changes of the word so far; later ones are appended.
-        first, last: the position of the first change that the wait needed, and the position after the last one.
-    """
+    changes: list[Change] = field(default_factory=list)
 
-    changes: Sequence[_Change]
-    first: int
-    last: int
+    @property
+    def is_signalled_alone(self) -> bool:
+        """Whether nothing else changes the word between the signals, such as a store or a put."""
+        return all(one.after == two.before for one, two in zip(self.changes, self.changes[1:], strict=False))
 
-    def act(self) -> Act:
-        """Returns the wait as an act, once all signals are known.
-
-        Several cores may set a word to the same number. Which of them is first depends on the order in which the run executed
-        them, so all are causes, also those that came after the wait was over.
-        """
-        first, last = self.first, self.last
-        if first == last or self.changes[first].adds:
-            return Act(True, tuple(change.cause for change in self.changes[first:last]))
-        number = self.changes[first].after
-        same = takewhile(lambda change: not change.adds and change.after == number, self.changes[first:])
-        return Act(True, tuple(change.cause for change in same), True)
+    def ended(self, wait: WordWait) -> int:
+        """Returns the position of the change that ended a wait in the run: the one that made the condition true and kept it so;
+        -1 if there is none."""
+        last = wait.seen - 1
+        while last >= 0 and not wait.holds(self.changes[last].after):
+            last -= 1  # changed again before the core went on
+        while last > 0 and wait.holds(self.changes[last].before) and wait.holds(self.changes[last - 1].after):
+            last -= 1
+        return -1 if last < 0 or wait.holds(self.changes[last].before) else last
 
 
 @dataclass
@@ -98,24 +114,17 @@ class CardCall:
 
     Attributes:
         name: the name of the kernel.
-        launch: the result of the call; None while it runs.
+        launch: the result of the call, a ``Launch`` or ``Launches`` of the simulator; None while it runs, and after an error.
+        acts: for each core its signals and waits, in program order.
     """
 
     name: str
-    launch: AnyLaunch | None = None
-    _acts: dict[Core, list[Act | _WordWait]] = field(default_factory=dict)
+    launch: Any = None
+    acts: dict[Core, list[Act]] = field(default_factory=dict)
 
-    def acts(self, core: Core) -> list[Act]:
-        """Returns the signals and waits of a core, in program order; called after the pod has ended."""
-        return [act if isinstance(act, Act) else act.act() for act in self._acts.get(core, [])]
 
-    def count(self, core: Core) -> int:
-        """Returns the number of signals and waits of a core so far."""
-        return len(self._acts.get(core, ()))
-
-    def append(self, core: Core, act: Act | _WordWait) -> None:
-        """Adds a signal or a wait of a core."""
-        self._acts.setdefault(core, []).append(act)
+class Met(NamedTuple):
+    """States that a card was at a barrier of all cards between its calls."""
 
 
 class CardLog:
@@ -125,20 +134,16 @@ class CardLog:
         ranks: the number of cards.
 
     Attributes:
-        cards: for each card its calls of kernels in order, and ``MET`` where all cards met at a barrier between the calls.
+        cards: for each card its calls of kernels in order, and ``Met`` where all cards met at a barrier between the calls.
+        words: the changes of each word that a signal has changed.
     """
 
     def __init__(self, ranks: int) -> None:
-        self.cards: list[list[CardCall | str]] = [[] for _ in range(ranks)]
+        self.cards: list[list[CardCall | Met]] = [[] for _ in range(ranks)]
+        self.words: dict[Word, SignalLog] = {}
         self._calls: list[list[CardCall]] = [[] for _ in range(ranks)]
-        self._words: dict[Word, list[_Change]] = {}
-        self._seen: dict[tuple[int, int, Core, Word], int] = {}
-        self._arrivals: dict[tuple[int, int], list[Cause]] = {}
+        self._arrivals: dict[tuple[int, int], list[ActId]] = {}
         self._lock = threading.Lock()
-
-    def calls(self, rank: int) -> Sequence[CardCall]:
-        """Returns the calls of a card, in order."""
-        return self._calls[rank]
 
     def called(self, rank: int, name: str) -> None:
         """States that a kernel of a card begins."""
@@ -146,16 +151,16 @@ class CardLog:
         self._calls[rank].append(call)
         self.cards[rank].append(call)
 
-    def launched(self, rank: int, launch: AnyLaunch) -> None:
+    def launched(self, rank: int, launch: Any) -> None:
         """States that the last kernel of a card has ended."""
         self._calls[rank][-1].launch = launch
 
     def met(self, rank: int) -> None:
         """States that a card has been at a barrier of all cards between its calls."""
-        self.cards[rank].append(MET)
+        self.cards[rank].append(Met())
 
     def sent(self, rank: int, core: Core, word: Word, before: int, after: int, *, adds: bool) -> None:
-        """States that a core sends a signal; called while no other card changes the word.
+        """States that a core sends a signal; called while no other card changes the word, before it changes.
 
         Args:
             rank: the card.
@@ -165,8 +170,9 @@ class CardLog:
             adds: whether the signal adds to the word; otherwise it sets it.
         """
         with self._lock:
-            cause = self._append(rank, core, Act(waits=False))
-            self._words.setdefault(word, []).append(_Change(before, after, adds, cause))
+            signal = self._append(rank, core, Signal(word))
+            if signal is not None:
+                self.words.setdefault(word, SignalLog()).changes.append(Change(signal, before, after, adds))
 
     def waited(self, rank: int, core: Core, word: Word, holds: Callable[[Any], bool]) -> None:
         """States that a core has waited for a word.
@@ -178,17 +184,16 @@ class CardLog:
             holds: whether a number in the word ends the wait.
         """
         with self._lock:
-            key = rank, len(self._calls[rank]), core, word
-            first, last = self._ended_by(self._words.get(word, []), self._seen.get(key, 0), holds)
-            self._seen[key] = last
-            self._append(rank, core, _WordWait(self._words.get(word, []), first, last))
+            log = self.words.get(word)
+            self._append(rank, core, WordWait(word, holds, 0 if log is None else len(log.changes)))
 
     def arrived(self, rank: int, core: Core, team: int) -> None:
         """States that a card has reached a barrier of a team inside of a kernel."""
         with self._lock:
-            call = len(self._calls[rank]) - 1
-            number = self._calls[rank][call].count(core)
-            self._arrivals.setdefault((team, rank), []).append(Cause(rank, call, core, number, True))
+            if self._is_running(rank):
+                number = len(self._calls[rank]) - 1
+                place = len(self._calls[rank][number].acts.get(core, ()))
+                self._arrivals.setdefault((team, rank), []).append(ActId(rank, number, core, place))
 
     def passed(self, rank: int, core: Core, team: int, members: Sequence[int]) -> None:
         """States that a core goes on after a barrier of a team.
@@ -201,37 +206,18 @@ class CardLog:
         """
         with self._lock:
             turn = len(self._arrivals.get((team, rank), ())) - 1
-            self._append(rank, core, Act(True, tuple(self._arrivals[team, one][turn] for one in members)))
+            came = (self._arrivals.get((team, one), [])[turn:turn + 1] for one in members)
+            self._append(rank, core, Meeting(tuple(one for arrival in came for one in arrival)))
 
-    def _append(self, rank: int, core: Core, act: Act | _WordWait) -> Cause:
+    def _is_running(self, rank: int) -> bool:
+        """Whether a compiled kernel of a card runs; the signals of interpreted ones have no times."""
+        return bool(self._calls[rank]) and self._calls[rank][-1].launch is None
+
+    def _append(self, rank: int, core: Core, act: Act) -> ActId | None:
+        """Adds a signal or a wait to the card's running call; returns its identity, or None if no compiled kernel runs."""
+        if not self._is_running(rank):
+            return None
         number = len(self._calls[rank]) - 1
-        call = self._calls[rank][number]
-        call.append(core, act)
-        return Cause(rank, number, core, call.count(core) - 1, False)
-
-    @staticmethod
-    def _ended_by(changes: Sequence[_Change], seen: int, holds: Callable[[Any], bool]) -> tuple[int, int]:
-        """Returns the changes of a word that ended a wait, as the positions of the first one and after the last one.
-
-        That is the change that made the condition true and kept it so; if it added to the word, also the additions before it,
-        since their order may differ in modelled time.
-
-        Args:
-            changes: the changes so far.
-            seen: the number of changes that an earlier wait of the same core for the same word needed.
-            holds: whether a number ends the wait.
-        """
-        last = len(changes)
-        while last and not holds(changes[last - 1].after):
-            last -= 1  # changed again before the core went on
-        while last > 1 and holds(changes[last - 1].before) and holds(changes[last - 2].after):
-            last -= 1
-        if last <= seen or holds(changes[last - 1].before):  # true since an earlier wait, by the card's own store, or at first
-            return seen, seen
-        first = last - 1
-        while first > seen and changes[first].adds:
-            earlier = changes[first - 1]
-            if not earlier.adds or earlier.after != changes[first].before:
-                break
-            first -= 1
-        return first, last
+        acts = self._calls[rank][number].acts.setdefault(core, [])
+        acts.append(act)
+        return ActId(rank, number, core, len(acts) - 1)

@@ -21,6 +21,8 @@ COLOURS = (("computes", "#4e79d8"), ("transfers", "#d0a52c"), ("waits for other 
 """The colour of each bar of a card."""
 MOST = 4000
 """The number of bars of one kind and card, and of flows, after which further ones are left out: browsers become slow."""
+SIGNAL = 0.001
+"""The length of the slice of a signal in a trace, in microseconds; signals of one core are farther apart."""
 _Event = dict[str, object]
 
 
@@ -90,17 +92,17 @@ def trace_events(cards: Sequence[CardTimes], flows: Sequence[SignalFlow]) -> lis
         events += [_slice(rank, 3, "barrier of all cards", start, end) for start, end in card.met]
         threads: dict[str, int] = {}
         for wait in (wait for launch in card.launches for wait in launch.waits):
-            if wait.core not in threads:
-                threads[wait.core] = 6 + len(threads)
-                events.append(_name("thread_name", rank, f"waits of {wait.core}", threads[wait.core]))
+            if wait.waiter not in threads:
+                threads[wait.waiter] = 6 + len(threads)
+                events.append(_name("thread_name", rank, f"waits of {wait.waiter}", threads[wait.waiter]))
             line = "" if wait.location is None else f" at {wait.location.shown_line}"
-            events.append(_slice(rank, threads[wait.core], f"waits for other cards{line}", wait.start, wait.end))
+            events.append(_slice(rank, threads[wait.waiter], f"waits for other cards{line}", wait.start, wait.end))
     for number, flow in enumerate(flows, 1):
         ends = ((flow.sender, 4, "signal", flow.sent, "s"), (flow.receiver, 5, "wait is over", flow.ended, "f"))
         for rank, thread, name, us, phase in ends:
-            events.append(_slice(rank, thread, name, us, us + 0.01))
+            events.append(_slice(rank, thread, name, us, us + SIGNAL))
             events.append({"name": "signal", "ph": phase, "id": number, "pid": rank, "tid": thread, "cat": "signal",
-                           "ts": us + 0.005, **({"bp": "e"} if phase == "f" else {})})
+                           "ts": us + SIGNAL / 2, **({"bp": "e"} if phase == "f" else {})})
     return events
 
 

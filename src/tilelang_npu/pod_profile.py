@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +37,19 @@ class PodProfile:
     Args:
         log: what the cards did.
         results: what the function that drives the cards has returned, by rank.
-        chip: the chip of all cards; None for that of the kernels.
+        links: the factor by which the bytes per second of all links are multiplied.
+
+    Attributes:
+        cards: the times of each card, by rank.
+        flows: the signals, and arrivals at barriers, that ended waits whose cores had reached them before.
+        results: the argument ``results``.
+        chips: the names of the cards' chips, without duplicates.
 
     Raises:
         TileError: T435, no card has run a compiled kernel.
     """
 
-    def __init__(self, log: CardLog, results: Sequence[Any], chip: Chip | None = None) -> None:
+    def __init__(self, log: CardLog, results: Sequence[Any], links: float = 1.0) -> None:
         launches = [part for calls in log.cards for call in calls if isinstance(call, CardCall) and call.launch is not None
                     for part in call.launch.parts]
         if not launches:
@@ -50,8 +57,8 @@ class PodProfile:
                             help="call a kernel in the function; kernels that are interpreted have no times")
         self.results = list(results)
         self._log = log
-        self.chip = chip or launches[0].chip
-        self.cards, self.flows = times_of(log, chip)
+        self.chips = tuple(dict.fromkeys(launch.chip.name for launch in launches))
+        self.cards, self.flows = times_of(log, None if links == 1.0 else partial(_with_links, links))
 
     @property
     def time_us(self) -> float:
@@ -72,7 +79,7 @@ class PodProfile:
         for rank, card in enumerate(self.cards):
             for launch in card.launches:
                 for wait in launch.waits:
-                    held[wait.location, rank, wait.core] += wait.end - wait.start
+                    held[wait.location, rank, wait.waiter] += wait.end - wait.start
         most: dict[Location | None, float] = defaultdict(float)
         for (location, _, _), us in held.items():
             most[location] = max(most[location], us)
@@ -87,15 +94,12 @@ class PodProfile:
         Raises:
             TileError: T435, the factor is not positive.
         """
-        if not times > 0:
-            raise TileError(f"links cannot be {times} times as fast", code="T435", help="pass a positive factor")
-        links = self.chip.links
-        return PodProfile(self._log, self.results, replace(self.chip, links=replace(
-            links, write=times * links.write, read=times * links.read, write_all=times * links.write_all,
-            read_all=times * links.read_all)))
+        if not isinstance(times, int | float) or not times > 0:
+            raise TileError(f"links cannot be {times} times as fast", code="T435", help="pass a positive number")
+        return PodProfile(self._log, self.results, times)
 
     def __str__(self) -> str:
-        said = [f"pod of {len(self.cards)} cards  {self.chip.name}, modelled",
+        said = [f"pod of {len(self.cards)} cards  {', '.join(self.chips)}, modelled",
                 f"  time      {self.time_us:.1f} us"]
         if self.overlap is not None:
             said.append(f"  overlap   {100 * self.overlap:.0f} % of the time with transfers between cards, the card computes")
@@ -127,7 +131,7 @@ class PodProfile:
 
     def to_dict(self) -> JsonObject:
         """Returns the profile as a dict that JSON can hold; times are in microseconds."""
-        return {"chip": self.chip.name, "time_us": self.time_us, "overlap": self.overlap,
+        return {"chips": list(self.chips), "time_us": self.time_us, "overlap": self.overlap,
                 "cards": [{"end_us": card.end, "computing_us": length(card.computing), "transfers_us": length(card.transfers),
                            "waiting_us": length(card.waiting), "overlap": card.overlap,
                            "launches": [{"kernel": one.name, "start_us": one.start, "end_us": one.end}
@@ -156,6 +160,13 @@ class PodProfile:
 
     def _repr_html_(self) -> str:
         return self._picture() + display.report(str(self))
+
+
+def _with_links(times: float, chip: Chip) -> Chip:
+    """Returns a copy of a chip whose links move ``times`` as many bytes per second."""
+    links = chip.links
+    return replace(chip, links=replace(links, write=times * links.write, read=times * links.read,
+                                       write_all=times * links.write_all, read_all=times * links.read_all))
 
 
 def _binned(spans: Spans, step: float) -> list[float]:

@@ -1,21 +1,28 @@
 """The times of all cards of a pod, from the log of a run.
 
 A launch begins when the card's previous one has ended, and after a barrier of all cards when the last card has reached it.
-Inside of kernels, a wait for a signal ends when the signals have arrived that ended it in the run
-(:mod:`tilelang_npu.card_log`). The times of the signals depend on those of earlier waits, also of other cards, so the launches
-between two barriers are timed again until no wait ends later than before.
+Inside of kernels, a wait for a signal ends at the first moment, after its core has reached it, at which the word has a number
+that ends it: the signals change the word in the order of their modelled times. These depend on the ends of earlier waits, also
+of other cards. So at first no wait ends, and only the signals before all waits have times. Each round ends the waits of which
+nothing that is still unknown can change the end, at least the one that ends first, and times the launches again (a conservative
+discrete-event simulation).
+
+If something else than signals changes a word in between, such as a store of the kernel, nothing is known of the time of that,
+and a wait ends when the signal has arrived that ended it in the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.card_log import Act, CardCall, CardLog, Cause
+from tilelang_npu.card_log import Act, ActId, CardCall, CardLog, Change, Meeting, Signal, SignalLog, Word, WordWait
 from tilelang_npu.card_races import Core
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import PeerSignal, PeerWait, number_of
@@ -31,7 +38,9 @@ __all__ = ["CardLaunch", "CardTimes", "SignalFlow", "Spans", "WaitSpan", "common
 Spans = NDArray[np.float64]
 """Disjoint intervals in order, an array of shape (n, 2), in microseconds from the start of the pod."""
 SETTLED = 1e-6
-"""Two ends of a wait that differ by fewer microseconds are equal."""
+"""Times that differ by fewer microseconds are equal."""
+NEVER = 1e15
+"""The end, in cycles, of a wait whose end is not known yet; later cycles are not known either."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,12 @@ class WaitSpan:
     """A wait of a core for other cards.
 
     Attributes:
-        core: the core, such as ``AIV0 of block 3``.
+        waiter: the core, such as ``AIV0 of block 3``.
         start, end: the microseconds in which it reaches the wait and goes on.
         location: the line of the wait; None if it is not known.
     """
 
-    core: str
+    waiter: str
     start: float
     end: float
     location: Location | None
@@ -52,11 +61,12 @@ class WaitSpan:
 
 @dataclass(frozen=True)
 class SignalFlow:
-    """A signal that ended a wait.
+    """A signal, or an arrival at a barrier, that ended a wait whose core had reached it before.
 
     Attributes:
         sender, receiver: the ranks.
-        sent, ended: the microseconds in which the signal is sent and the wait is over.
+        sent, ended: the microseconds in which the signal is sent and the wait is over. Of several additions to a word, it is
+            the last one.
     """
 
     sender: int
@@ -75,7 +85,7 @@ class CardLaunch:
         overhead: the microseconds of launch overhead at its end, in which no block runs.
         waits: the waits of its cores that were not over when the cores reached them.
         computing: when pipe M or V of any core works.
-        transfers: when a transfer from or to another card is in flight.
+        transfers: when a pipe of any core is busy with a transfer from or to another card that the core has begun.
     """
 
     name: str
@@ -111,7 +121,7 @@ class CardTimes:
 
     @property
     def transfers(self) -> Spans:
-        """When a transfer from or to another card is in flight."""
+        """When a pipe of any core is busy with a transfer from or to another card that the core has begun."""
         return union([launch.transfers for launch in self.launches])
 
     @property
@@ -154,14 +164,14 @@ def common(one: Spans, two: Spans) -> Spans:
     return union([np.stack([edges[:-1][both], edges[1:][both]], axis=1)])
 
 
-def times_of(log: CardLog, chip: Chip | None = None) -> tuple[list[CardTimes], list[SignalFlow]]:
+def times_of(log: CardLog, change: Callable[[Chip], Chip] | None = None) -> tuple[list[CardTimes], list[SignalFlow]]:
     """Returns the times of each card of a pod, and the signals that ended waits.
 
     Args:
         log: what the cards did.
-        chip: the chip of all cards; None for that of the kernels.
+        change: returns the chip on which a launch is timed, from the chip of its kernel; None to leave it.
     """
-    walk = _PodWalk(log, chip)
+    walk = _PodWalk(log, change)
     walk.walk()
     return walk.cards(), list(walk.flows)
 
@@ -191,7 +201,7 @@ class _TimedLaunch:
     def __init__(self, launch: Launch, call: CardCall, rank: int, number: int, firsts: dict[Core, int]) -> None:
         self.launch = launch
         self.start = 0.0
-        self.acts: dict[Cause, tuple[_Place, Act]] = {}
+        self.acts: dict[ActId, tuple[_Place, Act]] = {}
         program = launch.recorded.program
         self._together = program.global_sync
         for place, run in enumerate(launch.recorded.blocks):
@@ -201,7 +211,7 @@ class _TimedLaunch:
                 if not numbers:
                     continue
                 core = function.core, run.block, sub
-                acts = call.acts(core)
+                acts = call.acts.get(core, [])
                 one = place * len(program.lanes) + lane if self._together else lane
                 for position, event in enumerate(unrolled(stream)):
                     if number_of(event) in numbers:
@@ -210,8 +220,9 @@ class _TimedLaunch:
                         if turn >= len(acts):  # a rehearsal, in which no core waits
                             break
                         act = acts[turn]
-                        self.acts[Cause(rank, number, core, turn, act.waits)] = _Place(place, (one, position)), act
-        self._ends: dict[ActKey, float] = {place.act: 0.0 for place, _ in self.acts.values()}
+                        self.acts[ActId(rank, number, core, turn)] = _Place(place, (one, position)), act
+        self._ends: dict[ActKey, float] = {place.act: 0.0 if isinstance(act, Signal) else NEVER
+                                           for place, act in self.acts.values()}
         self._groups = launch.group_of_block
         self._timers: dict[int, CardTimer] = {id(group): launch.card_timer(group) for group in launch.groups}
         self._walks: dict[int, CardWalk] = {}
@@ -224,19 +235,10 @@ class _TimedLaunch:
     def _walk_of(self, place: _Place) -> CardWalk:
         return self._walks[id(self._groups[place.block])]
 
-    def set_ends(self, ends: Mapping[Cause, float]) -> None:
-        """Sets the times at which waits end at the earliest."""
-        for cause, us in ends.items():
-            act = self.acts[cause][0].act
-            cycles = us * 1e-6 * self.launch.chip.clock
-            if abs(self._ends[act] - cycles) > SETTLED * 1e-6 * self.launch.chip.clock:
-                self._ends[act] = cycles
-                self._changed = True
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether ends of waits have changed since the launch was timed."""
-        return self._changed
+    def set_end(self, wait: ActId, us: float) -> None:
+        """Sets the time at which a wait ends at the earliest."""
+        self._ends[self.acts[wait][0].act] = us * 1e-6 * self.launch.chip.clock
+        self._changed = True
 
     def time(self) -> None:
         """Times the launch with the ends of its waits; only if they have changed."""
@@ -250,26 +252,23 @@ class _TimedLaunch:
         if not self._together:
             return self.launch.time_us
         (walk,) = self._walks.values()
-        return self._us(walk.cycles) + self.launch.launch_us
+        return self._us(walk.cycles) + self.launch.launch_us if walk.cycles < NEVER else inf
 
-    def moment(self, cause: Cause) -> float:
-        """Returns when a signal has arrived at the other card, or a core has arrived at a barrier."""
-        place, _ = self.acts[cause]
+    def reached(self, act: ActId) -> float:
+        """Returns when a core reaches a signal or a wait."""
+        return self._moment(act, "reached")
+
+    def done(self, act: ActId) -> float:
+        """Returns when a wait is over, or a signal is at the other card."""
+        return self._moment(act, "effects")
+
+    def _moment(self, act: ActId, which: Literal["reached", "effects"]) -> float:
+        place, _ = self.acts[act]
         walk = self._walk_of(place)
-        found = walk.reached if cause.arrival else walk.effects
-        # Blocks of a kind that is not timed take the time of another kind, in which the signal may be missing.
-        return self._us(self._starts[place.block] + found.get(place.act, walk.cycles))
-
-    def sent(self, cause: Cause) -> float:
-        """Returns when a core reaches a signal, or a barrier."""
-        place, _ = self.acts[cause]
-        walk = self._walk_of(place)
-        return self._us(self._starts[place.block] + walk.reached.get(place.act, 0.0))
-
-    def end_of(self, cause: Cause) -> float:
-        """Returns when a wait is over."""
-        place, _ = self.acts[cause]
-        return self._us(self._walk_of(place).effects.get(place.act, 0.0))
+        found: Mapping[ActKey, float] = getattr(walk, which)
+        # Blocks of a kind that is not timed take the times of another kind, in which the signal may be missing.
+        cycles = self._starts[place.block] + found.get(place.act, walk.cycles)
+        return self._us(cycles) if cycles < NEVER else inf
 
     def spans(self, pick: Mapping[int, Sequence[tuple[float, float]]]) -> Spans:
         """Returns the union over all blocks of intervals that are given by group in cycles, as microseconds of the pod."""
@@ -298,20 +297,49 @@ class _TimedLaunch:
                           self.spans(computing), self.spans(transfers))
 
 
+class _WordTimes:
+    """The numbers in a word over modelled time.
+
+    Args:
+        first: the number before all signals.
+        changes: the changes by signals with the times at which they arrive, in order of time.
+    """
+
+    def __init__(self, first: int, changes: Sequence[tuple[float, Change]]) -> None:
+        self._times = [time for time, _ in changes]
+        self._changes = [change for _, change in changes]
+        self._numbers = [first]
+        for change in self._changes:
+            number = self._numbers[-1] + change.after - change.before if change.adds else change.after
+            self._numbers.append((number + 2**31) % 2**32 - 2**31)  # int32
+
+    def end_of(self, wait: WordWait, start: float) -> tuple[float, ActId | None] | None:
+        """Returns when a wait that begins at ``start`` is over, and the signal that ends it, None if it need not wait; None if
+        no signal ends it."""
+        place = bisect_right(self._times, start + SETTLED)  # the core's own signal just before is in the word
+        if wait.holds(self._numbers[place]):
+            return start, None
+        for time, number, change in zip(self._times[place:], self._numbers[place + 1:], self._changes[place:], strict=True):
+            if wait.holds(number):
+                return time, change.signal
+        return None
+
+
 class _PodWalk:
     """Times the launches of all cards.
 
     Args:
         log: what the cards did.
-        chip: the chip of all cards; None for that of the kernels.
+        change: returns the chip on which a launch is timed, from the chip of its kernel; None to leave it.
 
     Attributes:
         flows: the signals that ended waits, after :meth:`walk`.
     """
 
-    def __init__(self, log: CardLog, chip: Chip | None) -> None:
+    def __init__(self, log: CardLog, change: Callable[[Chip], Chip] | None) -> None:
+        self._log = log
         self._launches: list[list[list[_TimedLaunch]]] = []  # by card and by stretch between barriers
-        self._holders: dict[Cause, _TimedLaunch] = {}
+        self._timed: dict[ActId, _TimedLaunch] = {}  # the launches of the stretches so far, by their signals and waits
         self._met: list[list[tuple[float, float]]] = [[] for _ in log.cards]
         self.flows: list[SignalFlow] = []
         for rank, calls in enumerate(log.cards):
@@ -324,9 +352,8 @@ class _PodWalk:
                 number += 1
                 firsts: dict[Core, int] = {}
                 for part in call.launch.parts if call.launch is not None else ():
-                    timed = _TimedLaunch(part if chip is None else part.retimed(chip), call, rank, number, firsts)
-                    stretches[-1].append(timed)
-                    self._holders.update(dict.fromkeys(timed.acts, timed))
+                    retimed = part if change is None else part.retimed(change(part.chip))
+                    stretches[-1].append(_TimedLaunch(retimed, call, rank, number, firsts))
             self._launches.append(stretches)
 
     def walk(self) -> None:
@@ -334,10 +361,14 @@ class _PodWalk:
         free = [0.0] * len(self._launches)
         for stretch in range(max(map(len, self._launches))):
             here = [stretches[stretch] if stretch < len(stretches) else [] for stretches in self._launches]
-            while True:
+            for launch in (one for launches in here for one in launches):
+                self._timed.update(dict.fromkeys(launch.acts, launch))
+            waits = {wait for launches in here for launch in launches for wait, (_, act) in launch.acts.items()
+                     if not isinstance(act, Signal)}
+            ends = [self._run(launches, start) for launches, start in zip(here, free, strict=True)]
+            while waits:
+                waits -= self._end_waits(waits)
                 ends = [self._run(launches, start) for launches, start in zip(here, free, strict=True)]
-                if not self._move_waits(here):
-                    break
             last = max(ends)
             if stretch + 1 < max(map(len, self._launches)):
                 for rank, end in enumerate(ends):
@@ -345,7 +376,6 @@ class _PodWalk:
                         self._met[rank].append((end, last))
                 ends = [last] * len(ends)
             free = ends
-        self._note_flows()
 
     @staticmethod
     def _run(launches: Sequence[_TimedLaunch], start: float) -> float:
@@ -356,30 +386,98 @@ class _PodWalk:
             start += launch.duration
         return start
 
-    def _move_waits(self, here: Sequence[Sequence[_TimedLaunch]]) -> bool:
-        """Sets the ends of waits to the times of their signals; returns whether one of them has changed."""
-        changed = False
-        for launch in (one for launches in here for one in launches):
-            ends = {wait: (min if act.first else max)(self._moment(wait, cause) for cause in act.causes) - launch.start
-                    for wait, (_, act) in launch.acts.items() if act.causes}
-            launch.set_ends(ends)
-            changed = changed or launch.is_changed
-        return changed
+    def _end_waits(self, waits: set[ActId]) -> set[ActId]:
+        """Ends those of some waits whose ends no signal can change that is not known yet; returns them."""
+        reached = {wait: self._reached(wait) for wait in waits}
+        words: dict[Word, _WordTimes] = {}
+        found = {wait: self._end_of(wait, start, words) for wait, start in reached.items() if start < inf}
+        known = {wait: end for wait, end in found.items() if end is not None}
+        if not known:  # signals in another order than in the run, or changes by something else: as in the run
+            known = {wait: self._end_in_run(wait, reached[wait]) for wait in found} or dict.fromkeys(waits, (0.0, None))
+            known = {wait: end if end[0] < inf else (reached[wait], None) for wait, end in known.items()}
+        first = min(end for end, _ in known.values())
+        begin = [inf] * len(self._launches)
+        for wait, start in reached.items():
+            begin[wait.rank] = min(begin[wait.rank], start)
+        ended = set()
+        for wait, (end, signal) in known.items():
+            if end > first + SETTLED and end > self._earliest_change(wait, begin, first):
+                continue
+            ended.add(wait)
+            launch = self._timed[wait]
+            launch.set_end(wait, end - launch.start)
+            if signal is not None and end > reached[wait]:
+                sender = self._timed[signal]
+                self.flows.append(SignalFlow(signal.rank, wait.rank, sender.start + sender.reached(signal), end))
+        return ended
 
-    def _moment(self, wait: Cause, cause: Cause) -> float:
-        """Returns when a signal or an arrival has its effect on a wait, in microseconds of the pod."""
-        holder = self._holders[cause]
-        late = holder.launch.chip.links.latency * 1e6 if cause.arrival and cause.rank != wait.rank else 0.0
-        return holder.start + holder.moment(cause) + late
+    def _earliest_change(self, wait: ActId, begin: Sequence[float], first: float) -> float:
+        """Returns a time before which no signal that is not known yet can change the word of a wait.
 
-    def _note_flows(self) -> None:
-        for wait, launch in self._holders.items():
-            _, act = launch.acts[wait]
-            if act.causes:
-                last = (min if act.first else max)(act.causes, key=lambda cause: self._moment(wait, cause))
-                holder = self._holders[last]
-                self.flows.append(SignalFlow(last.rank, wait.rank, holder.start + holder.sent(last),
-                                             launch.start + launch.end_of(wait)))
+        Args:
+            wait: the wait.
+            begin: for each card the time at which it reaches the first of its waits whose end is not known.
+            first: a time before which none of these waits ends.
+        """
+        _, act = self._timed[wait].acts[wait]
+        log = self._log.words.get(act.word) if isinstance(act, WordWait) else None
+        earliest = inf
+        for change in () if log is None else log.changes:
+            signal = change.signal
+            if signal in self._timed and self._at_word(signal) == inf:
+                late = self._timed[wait].launch.chip.links.latency * 1e6 if signal.rank != wait.rank else 0.0
+                earliest = min(earliest, max(begin[signal.rank], first) + late)
+        return earliest
+
+    def _reached(self, act: ActId) -> float:
+        launch = self._timed[act]
+        return launch.start + launch.reached(act)
+
+    def _end_of(self, wait: ActId, start: float, words: dict[Word, _WordTimes]) -> tuple[float, ActId | None] | None:
+        """Returns when a wait is over that a core reaches at ``start``, by what is known, and the signal or the arrival that
+        ends it; None if nothing that is known ends it."""
+        _, act = self._timed[wait].acts[wait]
+        if isinstance(act, Meeting):
+            came = {one: self._arrival(one) for one in act.arrivals if one in self._timed and one != wait}
+            last = max(came, key=came.__getitem__, default=None)
+            if last is None:
+                return start, None
+            return None if came[last] == inf else (max(start, came[last]), last)
+        log = self._log.words.get(act.word)
+        if log is None:
+            return start, None
+        if not log.is_signalled_alone:
+            end = self._end_in_run(wait, start)
+            return None if end[0] == inf else end
+        if act.word not in words:
+            words[act.word] = self._times_of(log)
+        return words[act.word].end_of(act, start)
+
+    def _end_in_run(self, wait: ActId, start: float) -> tuple[float, ActId | None]:
+        """Returns when the signal or the arrival is there that ended a wait in the run, and this signal."""
+        _, act = self._timed[wait].acts[wait]
+        log = self._log.words.get(act.word) if isinstance(act, WordWait) else None
+        place = -1 if log is None else log.ended(act)
+        signal = log.changes[place].signal if log is not None and place >= 0 else None
+        if signal is None or signal not in self._timed:
+            return start, None
+        return max(start, self._at_word(signal)), signal
+
+    def _times_of(self, log: SignalLog) -> _WordTimes:
+        known = [(self._at_word(change.signal), change) for change in log.changes if change.signal in self._timed]
+        return _WordTimes(log.changes[0].before, sorted((one for one in known if one[0] < inf), key=lambda one: one[0]))
+
+    def _at_word(self, signal: ActId) -> float:
+        """Returns when a signal is at its word. A word of the card's own memory needs no link."""
+        launch = self._timed[signal]
+        _, act = launch.acts[signal]
+        own = launch.launch.chip.links.latency * 1e6 if act.word[0] == signal.rank else 0.0
+        return launch.start + launch.done(signal) - own
+
+    def _arrival(self, arrival: ActId) -> float:
+        """Returns when the other cards know that a card has reached a barrier."""
+        launch = self._timed[arrival]
+        return launch.start + launch.reached(arrival) + launch.launch.chip.links.latency * 1e6
 
     def cards(self) -> list[CardTimes]:
         """Returns the times of the cards."""

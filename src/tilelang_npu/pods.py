@@ -244,11 +244,12 @@ def profile(body: Callable[[Card], Any], ranks: int, *, heap_bytes: int = 256 <<
     kernel of each card runs, how long it waits for other cards, and how long the card computes while it transfers data.
 
     Args:
-        body: the function that drives a card. Only its kernels, and its calls of :meth:`Card.barrier`, take part in the times.
+        body: the function that drives a card. Only its kernels take part in the times, and its calls of :meth:`Card.barrier`
+            and :meth:`Card.tensor`, at which all cards meet.
         ranks: the number of cards.
         heap_bytes: the bytes of each card's part of the symmetric heap.
         timeout: the seconds of real time after which a card stops waiting for others.
-        interleaving: as for :func:`run`; the modelled times do not depend on it.
+        interleaving: as for :func:`run`; the modelled times depend on it only where the executed ops do, as in loops that poll.
 
     Raises:
         TileError: as for :func:`run`; T435, no card has run a compiled kernel.

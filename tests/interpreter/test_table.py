@@ -27,7 +27,7 @@ OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "Strid
                "PrimFunc", "Sym", "dtype", "dynamic", "symbolic", "const", "empty", "infinity", "Layout", "Fragment", "Ref"}
 """Types, annotations and functions that a factory calls."""
 NO_VALUE = {
-    "barrier_all": "it orders the pipes of a core, whose operations are executed one after the other; six more names are it",
+    "set_flag": "it orders the pipes of a core, whose operations are executed one after the other; four more names are it",
     "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs",
     "evaluate": "its argument has the effect, which is executed before the call",
     "meta_var": "it gives its argument back"}
@@ -36,10 +36,10 @@ ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_
              "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",
              "device_assert", "get_thread_binding", "get_thread_bindings", "shmem_put_nbi", "shmem_ub_put_nbi", "shmem_get_nbi",
              "shmem_ub_atomic_add_nbi", "shmem_signal_op", "shmem_signal_wait_until", "shmem_quiet", "shmem_barrier",
-             "shmem_barrier_all",
+             "shmem_barrier_all", "barrier_all", "pipe_barrier",
              *(name for name in OPERATIONS if name.startswith("vmi."))}
 """Operations that kernels of test_order.py, test_vector_lanes.py, language/test_gpu_hints.py, test_thread_guards.py,
-ops/test_peers.py or test_card_signals.py test."""
+ops/test_peers.py, test_card_signals.py or test_card_polls.py test."""
 
 
 def groups() -> Iterator[Any]:

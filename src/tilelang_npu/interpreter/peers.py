@@ -129,9 +129,9 @@ def barrier(team: object) -> None:
 
 
 @tiles("barrier_all", "pipe_barrier")
-def pipe_barrier(pipe: str = "all") -> None:
+def pipe_barrier(pipe: object = "all") -> None:
     """States that the puts of this core have ended if the pipes that make them are idle."""
-    if pipe.lower() in ("all", "mte3") and _signals_here():
+    if str(pipe).lower() in ("all", "mte3") and _signals_here():
         finish_puts(_core())
 
 
