@@ -41,7 +41,7 @@ def test_a_buffer_is_named_by_its_first_assignment(kernel: Any) -> None:
 @pytest.mark.parametrize(("statement", "code", "message"), [
     ("T.alloc_shared((8,), 'int8', scope='global')", "T160", "there is no scope 'global'"),
     ("T.alloc_ub((), 'int8')", "T150", "at least one axis"),
-    ("T.alloc_ub((-8,), 'int8')", "T150", "size -8 of axis 0 is not positive"),
+    ("T.alloc_ub((-8,), 'int8')", "T150", "size -8 of axis 0 is negative"),
     ("T.alloc_ub((8, n), 'int8')", "T111", "of axis 1 is not a constant; on-chip shapes must be constant"),
     ("T.alloc_ub(('8',), 'int8')", "T111", "size '8' of axis 0 is not an integer"),
     ("T.alloc_var('int32', 1, 2)", "T145", "takes one initial value, not 2"),
