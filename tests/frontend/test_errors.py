@@ -137,7 +137,7 @@ MISTAKES = [
     ("assert N == 65, 'odd'", "T146", "assert N == 65, 'odd'", "assertion `N == 65` failed: odd"),
     # launch, loops, sizes
     ("with T.Kernel(2, is_npu=True):\n    pass", "T150", "T.Kernel(2, is_npu=True)", "T.Kernel inside another"),
-    ("c = T.alloc_ub((-1, 8), 'int32')", "T150", "T.alloc_ub((-1, 8), 'int32')", "size -1 of axis 0"),
+    ("c = T.alloc_ub((-1, 8), 'int32')", "T150", "T.alloc_ub((-1, 8), 'int32')", "size -1 of axis 0 is negative"),
     ("for i in T.Pipelined(8, 2):\n    pass", "T150", "T.Pipelined(8, 2)", "never runs"),
     ("for i in T.Pipelined(8, num_stages=-1):\n    pass", "T150", "T.Pipelined(8, num_stages=-1)", "num_stages=-1"),
     ("for i in T.serial(N / 2):\n    pass", "T150", "T.serial(N / 2)", r"bound 32\.0 is not an integer"),

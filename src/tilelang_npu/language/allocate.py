@@ -409,5 +409,5 @@ def _size(what: str, axis: int, size: object) -> int:
     number = int(size)
     if number < 0:
         raise TileError(f"{what}: size {number} of axis {axis} is negative", code="T150",
-                        help="a size is a positive integer; check the block sizes it is computed from")
+                        help="check the block sizes that the size is computed from")
     return number
