@@ -17,8 +17,6 @@ __all__ = ["Act", "ActId", "CardCall", "CardLog", "Change", "Met", "SignalLog", 
 
 Word = tuple[int, int]
 """A word of the symmetric heap: the rank that has it, and its offset in bytes in the part of this rank."""
-Act = Any
-"""A ``Signal``, a ``WordWait`` or a ``Meeting``."""
 
 
 class ActId(NamedTuple):
@@ -69,6 +67,10 @@ class Meeting(NamedTuple):
     """
 
     arrivals: tuple[ActId, ...]
+
+
+Act = Signal | WordWait | Meeting
+"""A signal or a wait of a core."""
 
 
 class Change(NamedTuple):
@@ -141,19 +143,24 @@ class CardLog:
     def __init__(self, ranks: int) -> None:
         self.cards: list[list[CardCall | Met]] = [[] for _ in range(ranks)]
         self.words: dict[Word, SignalLog] = {}
-        self._calls: list[list[CardCall]] = [[] for _ in range(ranks)]
+        self._running: list[tuple[int, CardCall] | None] = [None] * ranks
+        self._counts = [0] * ranks
         self._arrivals: dict[tuple[int, int], list[ActId]] = {}
         self._lock = threading.Lock()
 
     def called(self, rank: int, name: str) -> None:
         """States that a kernel of a card begins."""
         call = CardCall(name)
-        self._calls[rank].append(call)
+        self._running[rank] = self._counts[rank], call
+        self._counts[rank] += 1
         self.cards[rank].append(call)
 
     def launched(self, rank: int, launch: Any) -> None:
-        """States that the last kernel of a card has ended."""
-        self._calls[rank][-1].launch = launch
+        """States that the kernel that a card has begun has ended."""
+        running = self._running[rank]
+        if running is not None:
+            running[1].launch = launch
+            self._running[rank] = None
 
     def met(self, rank: int) -> None:
         """States that a card has been at a barrier of all cards between its calls."""
@@ -190,10 +197,10 @@ class CardLog:
     def arrived(self, rank: int, core: Core, team: int) -> None:
         """States that a card has reached a barrier of a team inside of a kernel."""
         with self._lock:
-            if self._is_running(rank):
-                number = len(self._calls[rank]) - 1
-                place = len(self._calls[rank][number].acts.get(core, ()))
-                self._arrivals.setdefault((team, rank), []).append(ActId(rank, number, core, place))
+            running = self._running[rank]
+            if running is not None:
+                number, call = running
+                self._arrivals.setdefault((team, rank), []).append(ActId(rank, number, core, len(call.acts.get(core, ()))))
 
     def passed(self, rank: int, core: Core, team: int, members: Sequence[int]) -> None:
         """States that a core goes on after a barrier of a team.
@@ -209,15 +216,13 @@ class CardLog:
             came = (self._arrivals.get((team, one), [])[turn:turn + 1] for one in members)
             self._append(rank, core, Meeting(tuple(one for arrival in came for one in arrival)))
 
-    def _is_running(self, rank: int) -> bool:
-        """Whether a compiled kernel of a card runs; the signals of interpreted ones have no times."""
-        return bool(self._calls[rank]) and self._calls[rank][-1].launch is None
-
     def _append(self, rank: int, core: Core, act: Act) -> ActId | None:
-        """Adds a signal or a wait to the card's running call; returns its identity, or None if no compiled kernel runs."""
-        if not self._is_running(rank):
+        """Adds a signal or a wait to the card's running call; returns its identity, or None if no compiled kernel runs, since
+        the signals of interpreted ones have no times."""
+        running = self._running[rank]
+        if running is None:
             return None
-        number = len(self._calls[rank]) - 1
-        acts = self._calls[rank][number].acts.setdefault(core, [])
+        number, call = running
+        acts = call.acts.setdefault(core, [])
         acts.append(act)
         return ActId(rank, number, core, len(acts) - 1)

@@ -443,6 +443,7 @@ class _PodWalk:
             if last is None:
                 return start, None
             return None if came[last] == inf else (max(start, came[last]), last)
+        assert isinstance(act, WordWait), "a signal does not wait"
         log = self._log.words.get(act.word)
         if log is None:
             return start, None
@@ -457,11 +458,11 @@ class _PodWalk:
         """Returns when the signal or the arrival is there that ended a wait in the run, and this signal."""
         _, act = self._timed[wait].acts[wait]
         log = self._log.words.get(act.word) if isinstance(act, WordWait) else None
-        place = -1 if log is None else log.ended(act)
-        signal = log.changes[place].signal if log is not None and place >= 0 else None
-        if signal is None or signal not in self._timed:
+        place = log.ended(act) if log is not None and isinstance(act, WordWait) else -1
+        if log is None or place < 0:
             return start, None
-        return max(start, self._at_word(signal)), signal
+        signal = log.changes[place].signal
+        return (max(start, self._at_word(signal)), signal) if signal in self._timed else (start, None)
 
     def _times_of(self, log: SignalLog) -> _WordTimes:
         known = [(self._at_word(change.signal), change) for change in log.changes if change.signal in self._timed]
@@ -471,6 +472,7 @@ class _PodWalk:
         """Returns when a signal is at its word. A word of the card's own memory needs no link."""
         launch = self._timed[signal]
         _, act = launch.acts[signal]
+        assert isinstance(act, Signal)
         own = launch.launch.chip.links.latency * 1e6 if act.word[0] == signal.rank else 0.0
         return launch.start + launch.done(signal) - own
 

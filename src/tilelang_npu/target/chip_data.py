@@ -159,7 +159,7 @@ class Path(_Table):
 
     def share_of_rate(self, distance: int) -> float:
         """Returns the share, from 0 to 1, of the rate of L2 hits that a transfer gets whose rows in GM lie ``distance`` bytes
-        apart; for a single contiguous row it is 0."""
+        apart. The distance of a single contiguous row is 0, which is a multiple of each number."""
         return next((share for nbytes, share in self.distances if distance % nbytes == 0), 1.0)
 
 

@@ -121,8 +121,8 @@ class AllocOp(EffectsOp):
     def verify_(self) -> None:
         shape = shape_of(self.result)
         if any(dim < 0 for dim in shape):
-            fail(f"buffer {self.label.data!r} has shape {shape_text(shape)}; the sizes of an on-chip buffer must be constants, and "
-                 "not negative")
+            fail(f"buffer {self.label.data!r} has shape {shape_text(shape)}; the sizes of an on-chip buffer must be constants, "
+                 "and not negative")
 
 
 def _tensor_type(source: SSAValue, sizes: Sequence[SSAValue | int], layout: StridedLayoutAttr | None = None
