@@ -1,8 +1,7 @@
 """256 keys for 128 queries
 
-This step returns to the version without workspaces and flags. The second product has 128 x 128 elements for each tile of
-keys, whatever the number of keys, and the Vector cores rescale their result once for each tile. With 256 keys in a tile
-both costs are halved. The scores now fill L0C.
+The second product has 128 x 128 elements for each tile of keys, whatever the number of keys, and the Vector cores rescale
+their result once for each tile. With 256 keys in a tile both costs are halved. The scores now fill L0C.
 
 Insight: the size of the second product does not depend on the number of keys in a tile. With more keys in a tile, less data
 for each key passes between the cores.
