@@ -111,10 +111,16 @@ def send_signal(word: Array, value: int, adds: bool, rank: int, location: Locati
         number[...] = after
 
 
+def _acting(heap: SymmetricHeap | None) -> SymmetricHeap | None:
+    """Returns a card's membership in its pod if the card really signals and waits; None in a rehearsal, without a pod, and
+    while the simulator foresees what the card would do."""
+    return None if is_rehearsed() or _FORESEEN.get() is not None else heap
+
+
 def complete_puts(core: Core = None) -> None:
     """States that a core has waited until its puts have ended (``T.shmem_quiet``, ``T.shmem_fence``)."""
-    heap = current_heap()
-    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+    heap = _acting(current_heap())
+    if heap is not None and heap.memory.races is not None:
         heap.memory.races.complete(heap.rank, core)
 
 
@@ -123,8 +129,8 @@ def finish_puts(core: Core = None) -> None:
 
     CANN's ``aclshmem_quiet`` consists of such a barrier, and of a flush of the data cache, which puts do not use.
     """
-    heap = current_heap()
-    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+    heap = _acting(current_heap())
+    if heap is not None and heap.memory.races is not None:
         heap.memory.races.complete(heap.rank, core, logs=False)
 
 
@@ -133,15 +139,15 @@ def have_polled(array: Array, core: Core = None) -> None:
 
     What other cards have done before the puts whose values it has read is ordered before what the core does next.
     """
-    heap = current_heap()
-    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+    heap = _acting(current_heap())
+    if heap is not None and heap.memory.races is not None:
         heap.memory.races.acquire_puts(heap.rank, array, core)
 
 
 def pass_core_wait(core: Core) -> None:
     """States that a core has waited for other cores of its card, and so knows what they have learnt of other cards."""
-    heap = current_heap()
-    if heap is not None and heap.memory.races is not None and not is_rehearsed() and _FORESEEN.get() is None:
+    heap = _acting(current_heap())
+    if heap is not None and heap.memory.races is not None:
         heap.memory.races.meet(heap.rank, core)
 
 
@@ -200,8 +206,8 @@ class SignalWait(CardWait):
         self.word = (0, 0) if is_rehearsed() else card_of_word(word)
 
     def finish(self) -> None:
-        heap = self.heap()
-        if heap is None or is_rehearsed() or _FORESEEN.get() is not None:
+        heap = _acting(self.heap())
+        if heap is None:
             return
         if heap.memory.races is not None:
             heap.memory.races.acquire(heap.rank, ("signal", *self.word), self.core)
@@ -320,8 +326,8 @@ class BarrierWait(CardWait):
         self._missing = heap.arrive(team, self._members)
 
     def finish(self) -> None:
-        heap = current_heap()
-        if heap is None or is_rehearsed() or _FORESEEN.get() is not None:
+        heap = _acting(current_heap())
+        if heap is None:
             return
         if heap.memory.log is not None:
             heap.memory.log.passed(heap.rank, self.core, self._team, self._members)

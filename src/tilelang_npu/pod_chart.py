@@ -89,7 +89,7 @@ def trace_events(cards: Sequence[CardTimes], flows: Sequence[SignalFlow]) -> lis
             events.append(_slice(rank, 0, "launch overhead", one.end - one.overhead, one.end))
         events += _slices(rank, 1, "computes", card.computing)
         events += _slices(rank, 2, "transfers", card.transfers)
-        events += [_slice(rank, 3, "barrier of all cards", start, end) for start, end in card.met]
+        events += [_slice(rank, 3, "barrier of all cards", start, end) for start, end in card.barriers]
         threads: dict[str, int] = {}
         for wait in (wait for launch in card.launches for wait in launch.waits):
             if wait.waiter not in threads:

@@ -27,7 +27,7 @@ from tilelang_npu.card_races import Core
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import PeerSignal, PeerWait, number_of
 from tilelang_npu.simulator.machine.repeated_events import unrolled
-from tilelang_npu.simulator.time.card_waits import ActKey, CardTimer, CardWalk
+from tilelang_npu.simulator.time.card_waits import CardTimer, CardWalk, PeerOp
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -103,11 +103,11 @@ class CardTimes:
 
     Attributes:
         launches: its launches, in order.
-        met: the spans in which it waits at barriers between launches.
+        barriers: the spans in which it waits at barriers between launches.
     """
 
     launches: tuple[CardLaunch, ...]
-    met: tuple[tuple[float, float], ...]
+    barriers: tuple[tuple[float, float], ...]
 
     @property
     def end(self) -> float:
@@ -128,7 +128,7 @@ class CardTimes:
     def waiting(self) -> Spans:
         """When at least one core waits for other cards, or the card waits at a barrier between launches."""
         spans = [(wait.start, wait.end) for launch in self.launches for wait in launch.waits]
-        return union([np.array([*spans, *self.met], float).reshape(-1, 2)])
+        return union([np.array([*spans, *self.barriers], float).reshape(-1, 2)])
 
     @property
     def overlap(self) -> float | None:
@@ -181,11 +181,11 @@ class _Place(NamedTuple):
 
     Attributes:
         block: the position of the block in the launch.
-        act: its core among the cores that are timed together, and the position of the op in the core's stream.
+        op: its core among the cores that are timed together, and the position of the op in the core's stream.
     """
 
     block: int
-    act: ActKey
+    op: PeerOp
 
 
 class _TimedLaunch:
@@ -221,7 +221,7 @@ class _TimedLaunch:
                             break
                         act = acts[turn]
                         self.acts[ActId(rank, number, core, turn)] = _Place(place, (one, position)), act
-        self._ends: dict[ActKey, float] = {place.act: 0.0 if isinstance(act, Signal) else NEVER
+        self._ends: dict[PeerOp, float] = {place.op: 0.0 if isinstance(act, Signal) else NEVER
                                            for place, act in self.acts.values()}
         self._groups = launch.group_of_block
         self._timers: dict[int, CardTimer] = {id(group): launch.card_timer(group) for group in launch.groups}
@@ -237,7 +237,7 @@ class _TimedLaunch:
 
     def set_end(self, wait: ActId, us: float) -> None:
         """Sets the time at which a wait ends at the earliest."""
-        self._ends[self.acts[wait][0].act] = us * 1e-6 * self.launch.chip.clock
+        self._ends[self.acts[wait][0].op] = us * 1e-6 * self.launch.chip.clock
         self._changed = True
 
     def time(self) -> None:
@@ -265,9 +265,9 @@ class _TimedLaunch:
     def _moment(self, act: ActId, which: Literal["reached", "effects"]) -> float:
         place, _ = self.acts[act]
         walk = self._walk_of(place)
-        found: Mapping[ActKey, float] = getattr(walk, which)
+        found: Mapping[PeerOp, float] = getattr(walk, which)
         # Blocks of a kind that is not timed take the times of another kind, in which the signal may be missing.
-        cycles = self._starts[place.block] + found.get(place.act, walk.cycles)
+        cycles = self._starts[place.block] + found.get(place.op, walk.cycles)
         return self._us(cycles) if cycles < NEVER else inf
 
     def spans(self, pick: Mapping[int, Sequence[tuple[float, float]]]) -> Spans:
@@ -287,12 +287,12 @@ class _TimedLaunch:
         transfers = {group: [link for clock in walk.clocks for link in clock.links] for group, walk in self._walks.items()}
         waits = []
         for group, walk in self._walks.items():
-            cores, records = self._timers[group].cores, self.launch.recorded.program
+            cores, program = self._timers[group].cores, self.launch.recorded.program
             for wait in walk.waits:
-                core = cores[wait.act[0]]
-                index, _ = records.lanes[wait.act[0] % len(records.lanes)]
+                core = cores[wait.op[0]]
+                index, _ = program.lanes[wait.op[0] % len(program.lanes)]
                 waits.append(WaitSpan(f"{core.label} of block {core.block}", self.start + self._us(wait.start),
-                                      self.start + self._us(wait.end), records.functions[index].records[wait.op].location))
+                                      self.start + self._us(wait.end), program.functions[index].records[wait.record].location))
         return CardLaunch(self.launch.name, self.start, self.start + self.duration, self.launch.launch_us, tuple(waits),
                           self.spans(computing), self.spans(transfers))
 

@@ -29,7 +29,7 @@ def gemm(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_tile_that_is_too_small(gemm: Any) -> None:
     page = gemm(512, 512, 1024).explain()
     best = page.tried[0]
-    assert best.text in ("tile_K=128 in place of 64", "tile_K=256 in place of 64", "tile_N=256 in place of 128")
+    assert best.text == "tile_K=128 in place of 64"
     name, _, value = best.text.split()[0].partition("=")
     assert best.after == gemm(512, 512, 1024, **{name: int(value)}).trace().time_us < best.before
     assert best.before == gemm(512, 512, 1024).trace().time_us

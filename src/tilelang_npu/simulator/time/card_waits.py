@@ -12,7 +12,7 @@ from tilelang_npu.simulator.time.timing import SCALAR, Pace, PipeClock, TimedWal
 from tilelang_npu.target import Chip
 
 COMPUTING = (PIPE["M"], PIPE["V"])
-ActKey = tuple[int, int]
+PeerOp = tuple[int, int]
 """A signal or a wait for other cards: the position of its core, and of the executed op in the stream of the core."""
 
 
@@ -20,13 +20,13 @@ class HeldWait(NamedTuple):
     """A wait for other cards that held its core.
 
     Attributes:
-        act: the wait.
-        op: the number of the op's record.
+        op: the wait.
+        record: the number of the op's record.
         start, end: the cycles in which the core reaches the wait and goes on.
     """
 
-    act: ActKey
-    op: int
+    op: PeerOp
+    record: int
     start: float
     end: float
 
@@ -46,12 +46,12 @@ class CardWalk(TimedWalk):
         cycles: the cycle in which the last core is done, after :meth:`walk`.
     """
 
-    def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace, ends: Mapping[ActKey, float]) -> None:
+    def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace, ends: Mapping[PeerOp, float]) -> None:
         super().__init__(order, cores, chip, pace)
         self._ends = ends
         self._numbers = order.steps.columns[2]
-        self.reached: dict[ActKey, float] = {}
-        self.effects: dict[ActKey, float] = {}
+        self.reached: dict[PeerOp, float] = {}
+        self.effects: dict[PeerOp, float] = {}
         self.waits: list[HeldWait] = []
         self.computing: dict[tuple[int, int], list[list[float]]] = {}
         self.cycles = 0.0
@@ -64,13 +64,13 @@ class CardWalk(TimedWalk):
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Times a step that executes work."""
         core, number = pipe.clock.number, pipe.number
-        if number == SCALAR and (act := (core, self._numbers[place])) in self._ends:
-            self.reached[act] = start
-            if self._ends[act] > start:
-                self.held[core, step.op, step.place] += self._ends[act] - start
-                self.waits.append(HeldWait(act, step.op, start, self._ends[act]))
-                start = self._ends[act]
-            self.effects[act] = start + step.cost.done
+        if number == SCALAR and (op := (core, self._numbers[place])) in self._ends:
+            self.reached[op] = start
+            if self._ends[op] > start:
+                self.held[core, step.op, step.place] += self._ends[op] - start
+                self.waits.append(HeldWait(op, step.op, start, self._ends[op]))
+                start = self._ends[op]
+            self.effects[op] = start + step.cost.done
         began = super().run(pipe, start, step, place, partners)
         if number in COMPUTING and pipe.free > began:
             spans = self.computing.setdefault((core, number), [])
@@ -96,7 +96,7 @@ class CardTimer(NamedTuple):
     chip: Chip
     pace: Pace
 
-    def walk(self, ends: Mapping[ActKey, float]) -> CardWalk:
+    def walk(self, ends: Mapping[PeerOp, float]) -> CardWalk:
         """Returns the walk in which the waits end at the given cycles at the earliest."""
         walk = CardWalk(self.order, len(self.cores), self.chip, self.pace, ends)
         walk.walk()
