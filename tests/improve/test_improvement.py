@@ -345,6 +345,6 @@ def copied(n: int, tile: int = 64) -> Any:
 
 
 def test_method_of_a_kernel() -> None:
-    kernel = copied(20_000)
-    found = kernel.improve(np.ones(20_000, np.float32), np.zeros(20_000, np.float32), trials=24)
+    kernel = copied(100_000)
+    found = kernel.improve(np.ones(100_000, np.float32), np.zeros(100_000, np.float32), trials=24)
     assert found.after < 0.6 * found.before, found

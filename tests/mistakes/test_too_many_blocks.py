@@ -13,7 +13,7 @@ def factory(M):
         with T.Kernel(M, is_npu=True) as (cid, _):  # mistake
             a = T.alloc_shared((1,), "float16")
             T.copy(A[cid], a)
-            T.copy(a, B[cid])
+            T.atomic_add(B[cid], a)
 
     return main
 

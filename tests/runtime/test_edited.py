@@ -160,7 +160,7 @@ def test_fewer_blocks_do_the_same_in_rounds(blocks: int) -> None:
     assert kernel.trace().blocks * blocks == made.trace().blocks * 15
 
 
-@tilelang.jit(target="npuir")
+@tilelang.jit(target="npuir", pass_configs={"tl.disable": ["make-persistent"]})
 def scaled_tiles(rows: int, columns: int) -> Any:
     @T.prim_func
     def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):

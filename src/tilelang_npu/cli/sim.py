@@ -229,13 +229,11 @@ def _declared_blocks(entry: FuncOp, file: str) -> int:
     Raises:
         TileError: T807, the kernel declares no number of blocks, and an op reads the block id.
     """
-    from xdsl.dialects.builtin import IntegerAttr
+    from tilelang_npu.dialects import hacc, hivm
 
-    from tilelang_npu.dialects import hivm
-
-    blocks = entry.attributes.get("hacc.block_dim")
-    if isinstance(blocks, IntegerAttr):
-        return blocks.value.data
+    blocks = hacc.block_dim_of(entry)
+    if blocks is not None:
+        return blocks
     if not any(isinstance(op, (hivm.GetBlockIdxOp, hivm.GetBlockNumOp)) for op in entry.walk()):
         return 1
     raise TileError(f"{file} does not say how many blocks to launch", code="T807",

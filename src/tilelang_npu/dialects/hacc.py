@@ -6,7 +6,7 @@ AscendNPU-IR defines which functions may carry which of these attributes, but ne
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -143,6 +143,12 @@ def features_of(op: Operation) -> Features:
     return target.features_of(target_of(op))
 
 
+def block_dim_of(kernel: Operation) -> int | None:
+    """Returns the number of blocks that a kernel declares with the attribute ``hacc.block_dim``; None if it declares none."""
+    count = kernel.attributes.get("hacc.block_dim")
+    return count.value.data if isinstance(count, IntegerAttr) else None
+
+
 ATTRIBUTES: tuple[type[Attribute], ...] = (
     FunctionKindAttr, ArgTypeAttr, HostFuncTypeAttr, *HOST_FUNCTION_REFERENCES, RenameFuncAttr, *MARKERS, TargetAttr,
     HIVMCVersionAttr, InputIdxAttr, OutputIdxAttr, TargetDeviceSpecAttr)
@@ -152,5 +158,5 @@ Hacc = Dialect("hacc", [], [*ATTRIBUTES])
 __all__ = [
     "ATTRIBUTES", "DEVICE_SPEC_KEYS", "HOST_FUNCTION_REFERENCES", "MARKERS", "ArgTypeAttr", "FunctionKindAttr",
     "HIVMCVersionAttr", "Hacc", "HostFuncTypeAttr", "InputIdxAttr", "OutputIdxAttr", "RenameFuncAttr", "TargetAttr",
-    "TargetDeviceSpecAttr", "features_of", "target_of",
+    "TargetDeviceSpecAttr", "block_dim_of", "features_of", "target_of",
 ]

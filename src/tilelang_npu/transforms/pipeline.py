@@ -56,6 +56,7 @@ from tilelang_npu.transforms.tile.fuse_fixpipe import FuseFixpipe
 from tilelang_npu.transforms.tile.hoist_loads import HoistLoads
 from tilelang_npu.transforms.tile.infer_scopes import InferScopes
 from tilelang_npu.transforms.tile.legalise_types import LegaliseTypes
+from tilelang_npu.transforms.tile.make_persistent import MakePersistent
 from tilelang_npu.transforms.tile.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.tile.number_events import NumberEvents
 from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
@@ -96,6 +97,8 @@ ROWS: tuple[Row, ...] = (
     Row("assign-cores", AssignCores, "cored", "the memories determine the cores; all later passes read the cores"),
     Row("bind-sub-blocks", BindSubBlocks, "cored",
         "buffers in UB are known, and have no addresses yet; in ascendc, the author requests it"),
+    Row("make-persistent", MakePersistent, "cored",
+        "cores and the rows of each Vector core are known; later passes move loads out of the new loop, and pipeline it"),
     Row("collapse-rows", CollapseRows, "cored",
         "the rows of each Vector core are known; later passes profit from fewer scalar reads"),
     Row("fold-accumulator-clear", FoldAccumulatorClear, "cored", "HIVM cannot fill L0C, and the accumulators are known"),

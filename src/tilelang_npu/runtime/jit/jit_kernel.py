@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing_extensions import Self
 
 from tilelang_npu.display import Mlir
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.runtime.arguments.binding import size_of
 from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 from tilelang_npu.runtime.kernel.lowering import FINAL
 from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType
@@ -122,12 +120,7 @@ class JITKernel(CompiledKernel):
         """
         from tilelang_npu.runtime.reports.export import export
 
-        blocks: list[int | None] = []
-        for grid, per_point in zip(self._lowering.grids, self._blocks_per_point, strict=True):
-            try:
-                blocks.append(math.prod(size_of(size, {}) for size in grid) * per_point)
-            except KeyError:
-                blocks.append(None)
+        blocks = [program.block_dim for program in self.programs]
         return export(self, self._lowering, Path(directory), self._effects, blocks)
 
     # -- the interpreter ---------------------------------------------------------------------------------------------

@@ -447,9 +447,8 @@ class CompiledKernel:
         It is infinite if the number of blocks depends on the call.
         """
         total = 0.0
-        for program, sizes in zip(self.programs, self._lowering.grids, strict=True):
-            constant = [size for size in sizes if isinstance(size, int)]
-            total += program.least_ops * (math.prod(constant) if len(constant) == len(sizes) else math.inf)
+        for program in self.programs:
+            total += program.least_ops * (math.inf if program.block_dim is None else program.block_dim)
         return total
 
     def blocks(self, call: BoundCall) -> tuple[int, ...]:
@@ -466,8 +465,8 @@ class CompiledKernel:
                    if parameter.shape is None and not parameter.dtype.is_float}
         found = []
         names = launch_function_names(self.name, len(self._lowering.grids))
-        for number, (name, sizes, per_point) in enumerate(
-                zip(names, self._lowering.grids, self._blocks_per_point, strict=True)):
+        for number, (name, sizes, per_point, program) in enumerate(
+                zip(names, self._lowering.grids, self._blocks_per_point, self.programs, strict=True)):
             grid = [size_of(size, {**numbers, **call.symbols}) for size in sizes]
             text = f"the grid of {name} is {' x '.join(map(str, grid))}"
             if is_empty and min(grid) == 0:
@@ -476,7 +475,8 @@ class CompiledKernel:
             if min(grid) <= 0:
                 raise TileError(f"{text}: there is no block to run", code="T406", location=user_location(),
                                 help="skip the call where there is nothing to compute")
-            points = math.prod(grid)
+            # A block may loop over the work of several (make-persistent).
+            points = math.prod(grid) if program.block_dim is None else program.block_dim // per_point
             if points > MAX_BLOCKS:  # the limit is on points: the Vector cores of a point are one block of the launch
                 called = user_location()
                 raise TileError(f"{text}: {points} blocks, and a launch has at most {MAX_BLOCKS}", code="T406",

@@ -81,6 +81,7 @@ class ExecutableKernel:
         workspace: the number of bytes of workspace of each block.
         workspace_from: the source of the number ``workspace`` for error messages, such as the name of the host function that
             returns it.
+        block_dim: the number of blocks that the kernel declares (``hacc.block_dim``); None if it declares none.
     """
 
     name: str
@@ -91,6 +92,7 @@ class ExecutableKernel:
     global_sync: bool
     workspace: int
     workspace_from: str
+    block_dim: int | None = None
 
 
 Left = dict[tuple[int, int, int], SyncState]
@@ -119,7 +121,8 @@ class Program:
 
     Attributes:
         chip: the chip.
-        name, functions, mixed, lanes, most_blocks, global_sync, workspace, workspace_from: as in :class:`ExecutableKernel`.
+        name, functions, mixed, lanes, most_blocks, global_sync, workspace, workspace_from, block_dim: as in
+            :class:`ExecutableKernel`.
 
     Raises:
         TileError: T501, the simulator does not execute an op; T502, an access is outside of its buffer or memory; T503, an op
@@ -148,7 +151,7 @@ class Program:
             name, functions, mixed,
             MAX_BLOCKS * (1 if mixed or kernels[0][0] != "AIV" else blocks_per_point(kernels[0][1], target.aiv_per_aic)),
             lanes, any(function.global_sync for function in functions), WORKSPACE_BYTES if asked is None else asked,
-            f"{default}{name}{_WORKSPACE_FUNCTION}"))
+            f"{default}{name}{_WORKSPACE_FUNCTION}", hacc.block_dim_of(kernels[0][1])))
 
     def _begin(self, module: ModuleOp | Callable[[], ModuleOp], chip: Chip, kernel: ExecutableKernel,
                facts: Kept[str, Any] | None = None, forms: Callable[[], CompiledForms] | None = None) -> None:
@@ -164,7 +167,7 @@ class Program:
         self._module, self.chip, self._kernel = module, chip, kernel
         self.name, self.functions, self.mixed, self.lanes = kernel.name, kernel.functions, kernel.mixed, kernel.lanes
         self.most_blocks, self.global_sync = kernel.most_blocks, kernel.global_sync
-        self.workspace, self.workspace_from = kernel.workspace, kernel.workspace_from
+        self.workspace, self.workspace_from, self.block_dim = kernel.workspace, kernel.workspace_from, kernel.block_dim
         self._facts: Kept[str, Any] = Kept() if facts is None else facts
         self._forms = forms
         self._new_forms = CompiledForms()

@@ -20,6 +20,7 @@ OPTIMISATIONS = {
     "collapse-copies": "a tile that is only copied to another buffer is produced there directly; without it, it is copied",
     "fuse-fixpipe": "relu and conversions from L0C to GM are done by the fixpipe; without it, the data goes through UB",
     "bind-sub-blocks": "rows of vector work are divided between the Vector cores of a block; without it, one does all",
+    "make-persistent": "one block for each core loops over the tiles of several; without it, all blocks are launched",
     "collapse-rows": "a loop of vector work on single rows becomes work on all rows; without it, it stays a loop",
     "hoist-loads": "loop-invariant loads and index computations move before the loop; without it, iterations repeat them",
     "pipeline-loops": "serial loops that load tiles run pipelined with two stages where the slots fit; without it, serially",
@@ -33,8 +34,8 @@ OPTIMISATIONS = {
     "keep-apart": "small buffers share no bytes while there is room, so as not to wait for each other; without it, they may",
 }
 """For each optimisation, a text: what the optimisation does, and what the compiler does without it."""
-UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "hoist-loads", "pipeline-loops",
-                  "split-conversions", "banks", "keep-apart")
+UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "make-persistent", "hoist-loads",
+                  "pipeline-loops", "split-conversions", "banks", "keep-apart")
 """The names of the optimisations that the compilers of TileLang-Ascend do not have."""
 
 

@@ -15,8 +15,8 @@ from tilelang_npu.target import Chip
 
 __all__ = ["UPSTREAM", "Options"]
 
-_MANAGED = ("split-tiles", "drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "pipeline-loops",
-            "overlap-iterations")
+_MANAGED = ("split-tiles", "drop-dead-stores", "collapse-copies", "fuse-fixpipe", "make-persistent", "hoist-loads",
+            "pipeline-loops", "overlap-iterations")
 _NEEDED = {"synchronise": (*_MANAGED, "collapse-rows"), "cross_synchronise": _MANAGED, "divide": _MANAGED,
            "reuse": ("split-tiles", "hoist-loads", "pipeline-loops", "banks", "keep-apart"),
            "multi_buffer": ("multi-buffer", "pipeline-loops", "overlap-iterations")}

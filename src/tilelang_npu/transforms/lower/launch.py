@@ -41,6 +41,7 @@ from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import Interval
 from tilelang_npu.target.chip_data import FunctionCore
+from tilelang_npu.transforms.infra.grid_position import grid_position, upper_bound
 from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 from tilelang_npu.transforms.lower.views import LoweredBuffer, whole_view
 
@@ -77,7 +78,7 @@ class KernelShape:
         """
         emit, ranges = lowering.emit, lowering.emit.ranges
         grid = [_constant_or_value(emit, lowering.values[extent]) for extent in op.grid]
-        blocks = math.prod(_upper_bound(ranges, extent) for extent in grid)
+        blocks = math.prod(upper_bound(ranges, extent) for extent in grid)
         index: Value = _emit_index(emit, hivm.GetBlockIdxOp(), "block", blocks * self.blocks_per_point)
         half: Value = 0
         if op.explicit_sub_block is not None:
@@ -86,21 +87,7 @@ class KernelShape:
             elif self.cores == "MIX":
                 half = _emit_index(emit, hivm.GetSubBlockIdxOp(), "sub_block", self.sub_blocks)
         arguments = list(op.body.block.args)
-        places: list[Value] = []
-        if op.panel is not None and len(grid) > 1:
-            columns, rows, *rest = grid
-            plane = emit.mul(columns, rows)
-            inside = _emit_remainder(emit, index, plane) if rest else index
-            index = _emit_quotient(emit, index, plane) if rest else 0
-            if op.upright is None:
-                row, column = _panel_position(emit, inside, rows, columns, op.panel.value.data)
-            else:
-                column, row = _panel_position(emit, inside, columns, rows, op.panel.value.data)
-            places, grid = [column, row], rest
-        for position, extent in enumerate(grid):
-            last = position == len(grid) - 1
-            places.append(index if last else _emit_remainder(emit, index, extent))
-            index = index if last else _emit_quotient(emit, index, extent)
+        places = grid_position(emit, op, grid, index)
         for here, argument in zip(places, arguments, strict=False):
             self._set_name_hint(emit, here, argument)
             lowering.values[argument] = emit.value(here)
@@ -118,49 +105,12 @@ def _constant_or_value(emit: OpBuilder, value: SSAValue) -> Value:
     return value if constant is None else constant
 
 
-def _upper_bound(ranges: Ranges, value: Value) -> float:
-    return ranges.of(value).high
-
-
 def _emit_index(emit: OpBuilder, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, name: str, count: float) -> SSAValue:
     raw = emit.insert(query).results[0]
     cast = emit.insert(arith.IndexCastOp(raw, IndexType())).result
     cast.name_hint = name
     emit.ranges.assume(cast, Interval(0, count - 1))
     return cast
-
-
-def _emit_remainder(emit: OpBuilder, value: Value, extent: Value) -> Value:
-    if isinstance(extent, int):
-        return emit.modulo(value, extent)
-    return emit.insert(arith.RemUIOp(emit.value(value), extent)).result
-
-
-def _emit_quotient(emit: OpBuilder, value: Value, extent: Value) -> Value:
-    if isinstance(extent, int):
-        return emit.floordiv(value, extent)
-    return emit.insert(arith.DivUIOp(emit.value(value), extent)).result
-
-
-def _panel_position(emit: OpBuilder, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
-    """Returns the position of block ``number`` along an axis that is divided into panels of ``width``, and across it.
-
-    Blocks fill a panel one after another along its width, and every second panel is filled backwards across. The last panel may
-    be narrower.
-    """
-    whole_view = emit.mul(across, width)
-    panel, inside = _emit_quotient(emit, number, whole_view), _emit_remainder(emit, number, whole_view)
-    start = emit.mul(panel, width)
-    left = emit.sub(along, start)
-    have = emit.minimum(width, left)
-    first, second = emit.add(start, _emit_remainder(emit, inside, have)), _emit_quotient(emit, inside, have)
-    odd = emit.modulo(panel, 2)
-    # second where the panel is even, across - 1 - second where it is odd
-    turned = emit.add(second, emit.mul(odd, emit.sub(emit.sub(across, 1), emit.mul(second, 2))))
-    for value, extent in ((first, along), (turned, across)):
-        if isinstance(value, SSAValue):
-            emit.ranges.assume(value, Interval(0, _upper_bound(emit.ranges, extent) - 1))
-    return first, turned
 
 
 def kernel_shape_of(kernel: func.FuncOp) -> KernelShape:

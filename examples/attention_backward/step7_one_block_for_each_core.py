@@ -3,8 +3,6 @@
 Each core processes four tiles of keys, one after the other. There is one set of workspaces for each core in place of one
 for each tile, so the workspaces are a quarter as large and stay in L2.
 
-This step alone is not a speed-up; the next one builds on it.
-
 Insight: data that passes between cores stays in L2 only if all workspaces fit there together with the other data that the
 kernel accesses.
 """
@@ -51,7 +49,6 @@ def attention_backward(heads, length, dim, chunk=256, base=128, rows=16, cores=2
             do = T.alloc_L1((chunk, dim), "float16")
             p = T.alloc_L1((base, base), "float16")
             score = T.alloc_L0C((base, base), "float32")
-            product = T.alloc_L0C((base, dim), "float32")
 
             lse = T.alloc_ub((1, chunk), "float32")
             delta = T.alloc_ub((1, chunk), "float32")
@@ -102,19 +99,19 @@ def attention_backward(heads, length, dim, chunk=256, base=128, rows=16, cores=2
                     for h in T.serial(2):
                         for j in T.Pipelined(chunk // base, num_stages=2):
                             T.copy(weights[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
-                            T.gemm_v0(p, do[j * base : (j + 1) * base, :], product, init=(j == 0))
-                        T.atomic_add(DV[head, first + h * base, 0], product)
+                            T.gemm_v0(p, do[j * base : (j + 1) * base, :], score[:, :dim], init=(j == 0))
+                        T.atomic_add(DV[head, first + h * base, 0], score[:, :dim])
                     T.copy(Q[head, row : row + chunk, :], q)
                     for h in T.serial(2):
                         for j in T.Pipelined(chunk // base, num_stages=2):
                             T.copy(slopes[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
-                            T.gemm_v0(p, q[j * base : (j + 1) * base, :], product, init=(j == 0))
-                        T.atomic_add(DK[head, first + h * base, 0], product)
+                            T.gemm_v0(p, q[j * base : (j + 1) * base, :], score[:, :dim], init=(j == 0))
+                        T.atomic_add(DK[head, first + h * base, 0], score[:, :dim])
                     for j in T.serial(chunk // base):
                         for h in T.Pipelined(2, num_stages=2):
                             T.copy(slopes[core, h * base : (h + 1) * base, j * base : (j + 1) * base], p)
-                            T.gemm_v0(p, k[h * base : (h + 1) * base, :], product, transpose_A=True, init=(h == 0))
-                        T.atomic_add(DQ[head, row + j * base, 0], product)
+                            T.gemm_v0(p, k[h * base : (h + 1) * base, :], score[:, :dim], transpose_A=True, init=(h == 0))
+                        T.atomic_add(DQ[head, row + j * base, 0], score[:, :dim])
 
     return attention_backward
 
