@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -125,17 +126,25 @@ def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest
 
 
 def reports_of(example: str) -> dict[str, bytes]:
-    """Returns the results of a call of an example, and all reports on it and its kernel."""
+    """Returns the results of a call of an example, and all reports on it and its kernel.
+
+    ``explain()`` tries edits: only for the smallest example.
+    """
     module = runpy.run_path(example)
     factory = next(value for value in module.values() if hasattr(value, "draft"))
     shape = module["SHAPES"][0]
     kernel = factory(*shape)
     made = kernel(*module["inputs"](*shape))
     launch = kernel.last_launch
-    texts = {"sync": kernel.sync_report(), "memory": kernel.memory_report(), "why": kernel.explain(), "text": kernel.mlir(),
-             "times": launch.profile, "trace": launch.trace, "hazards": launch.hazards, "all": launch.to_dict()}
+    texts = {"sync": kernel.sync_report(), "memory": kernel.memory_report(), "text": kernel.mlir(), "times": launch.profile,
+             "trace": launch.trace, "hazards": launch.hazards, "all": launch.to_dict()}
+    if Path(example).stem == "softmax":
+        texts["why"] = kernel.explain()
     return {"results": b"".join(one.tobytes() for one in (made if isinstance(made, (tuple, list)) else (made,))),
             **{name: str(text).encode() for name, text in texts.items()}}
+
+
+reports_here = cache(reports_of)
 
 
 @pytest.mark.parametrize("executor", ["threads:2", "processes:2", "dask", "ray:2"])
@@ -147,8 +156,8 @@ def test_results_and_reports_do_not_depend_on_the_executor(executor: str, root: 
     examples = [str(root / "examples" / f"{example}.py") for example in ("gemm", "softmax", "flash_attention")]
     with open_executor(executor, 2) as pool:
         elsewhere = dict(compute_each(pool, reports_of, examples))
-    for number, reported in compute_each(None, reports_of, examples):
-        found = elsewhere[number]
+    for number, example in enumerate(examples):
+        reported, found = reports_here(example), elsewhere[number]
         assert isinstance(reported, dict) and isinstance(found, dict), found
         assert [name for name in reported if reported[name] != found[name]] == []
-        assert all(reported[name] for name in ("results", "sync", "memory", "why", "text", "times", "trace", "all"))
+        assert all(reported[name] for name in ("results", "sync", "memory", "text", "times", "trace", "all"))

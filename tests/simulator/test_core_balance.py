@@ -22,7 +22,7 @@ def _rows(blocks: int, last: int = 1) -> Any:
                 T.copy(A[block, 0], a)
                 T.copy(a, B[block, 0])
 
-    return tilelang.compile(kernel, target="npuir")
+    return tilelang.compile(kernel, target="npuir", pass_configs={"tl.disable": ["make-persistent"]})
 
 
 def _balance(blocks: int, last: int = 1) -> CoreBalance:

@@ -16,6 +16,7 @@ The rewrite is sound because blocks are independent: all buffers are allocated i
 iteration to the next. These launches stay as they are:
 
 - launches with at most as many blocks as cores, or a number of blocks that is known only when the kernel runs;
+- launches that use the Cube cores, whose loops along K load their operands while they multiply anyway;
 - launches with a ``T.Scope``, flags or barriers of the author;
 - launches in which the order of blocks can be seen: with atomic operations, output for debugging, signals, or accesses to
   another card, or with loads from a tensor that the launch stores;
@@ -83,16 +84,15 @@ class MakePersistent(ModulePass):
     enabled: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chip = chips.chip(self.chip)
         for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)] if self.enabled else ():
             for launch in [inner for inner in function.walk() if isinstance(inner, tile.LaunchOp)]:
                 # Without work for a Cube core, the Vector cores of a block are blocks of their own (lower/launch.py).
-                vector_only = core_of_function(function) == "AIV"
-                share = launch.sub_blocks.value.data if vector_only and launch.explicit_sub_block is not None else 1
-                blocks, most = _constant_blocks(launch), (chip.aiv // share if vector_only else chip.aic)
-                if blocks is not None and blocks > most and _is_independent(launch) and _has_equal_blocks(launch):
-                    record_done(op, self.name, location_of(launch), f"{most * share} blocks, one for each "
-                                f"{'Vector' if vector_only else 'Cube'} core, loop over the work of {blocks * share}")
+                share = launch.sub_blocks.value.data if launch.explicit_sub_block is not None else 1
+                blocks, most = _constant_blocks(launch), chips.chip(self.chip).aiv // share
+                if (blocks is not None and blocks > most and core_of_function(function) == "AIV"
+                        and _is_independent(launch) and _has_equal_blocks(launch)):
+                    record_done(op, self.name, location_of(launch), f"{most * share} blocks, one for each Vector core, "
+                                f"loop over the work of {blocks * share}")
                     _loop_over_blocks(function, launch, blocks, most)
 
 
