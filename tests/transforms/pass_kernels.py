@@ -398,6 +398,21 @@ def too_large(M: int, N: int) -> Any:
     return too_large
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def many_blocks(M: int, N: int) -> Any:
+    """Twice the rows, with a block for each."""
+
+    @T.prim_func
+    def many_blocks(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M, is_npu=True) as (row, _):
+            x = T.alloc_shared((1, N), "float32")
+            T.copy(X[row, 0], x)
+            T.vadd(x, x, x)
+            T.copy(x, Y[row, 0])
+
+    return many_blocks
+
+
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows": (lambda: rows(40, 48), (_small(40, 48, dtype=np.float32),)),
     "placed": (lambda: placed(40, 48), (_small(40, 48, dtype=np.float32),)),
@@ -415,5 +430,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "converted": (lambda: converted(40, 1304), (_small(40, 1304, dtype=ml_dtypes.bfloat16),)),
     "neighbours": (lambda: neighbours(192, 128), (_small(192, 128, dtype=np.float32),)),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
+    "many_blocks": (lambda: many_blocks(50, 40), (_small(50, 40, dtype=np.float32),)),
     "too_large": (lambda: too_large(75, 1000), (_small(75, 1000, dtype=np.float32),)),
 }

@@ -77,6 +77,7 @@ class Compiled(NamedTuple):
         found: list[Any] = []
         for one, blocks in zip(self.kernel.programs, self.blocks, strict=True):
             program = simulator.Program(module, self.kernel.chip, entry=one.name)
+            blocks = blocks if program.block_dim is None else program.block_dim  # without make-persistent, there are more
             found += simulator.simulate(program, values, blocks=blocks, hazards=True).hazards
         seen = [value for place, value in enumerate(values) if place not in self.kernel.workspace_idx]
         return [value.tobytes() for value in seen if isinstance(value, np.ndarray)], found
