@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -40,7 +41,12 @@ def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         monkeypatch.delenv(variable.name, raising=False)
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path_factory.mktemp("kernels")))
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path_factory.getbasetemp() / "cache.key"))
-    if not request.node.get_closest_marker("kept"):
+    if request.node.get_closest_marker("shared"):  # also by the processes of pytest-xdist
+        base = tmp_path_factory.getbasetemp()
+        folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+        monkeypatch.setenv(environment.CACHE_DIR.name, str(folder / "shared-kernels"))
+        monkeypatch.setenv(environment.CACHE_KEY.name, str(folder / "shared.key"))
+    elif not request.node.get_closest_marker("kept"):
         monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # files of the cache would not be read
     monkeypatch.setattr(entries._State, "memory", {})
     monkeypatch.setattr(entries._State, "enabled", True)

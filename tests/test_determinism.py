@@ -68,7 +68,9 @@ for example in ("gemm", "softmax", "flash_attention"):
         made = kernel(*module["inputs"](*shape))
         made = made if isinstance(made, tuple) else (made,)
         print(example, shape, *(hashlib.sha256(one.tobytes()).hexdigest() for one in made))
-        print(kernel.sync_report(), kernel.memory_report(), kernel.explain())
+        print(kernel.sync_report(), kernel.memory_report())
+        if example == "softmax":  # these try edits
+            print(kernel.explain(), kernel.profile())
 """
 """A script that prints the results of some kernels, and the compiler's reports on them."""
 
@@ -83,7 +85,7 @@ def test_results_and_reports_depend_on_neither_seeds_nor_threads(root: Path, pyt
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TILELANG_NPU_JOBS": jobs, "TILELANG_DISABLE_CACHE": "1",
                        "PYTHONPATH": str(root / "src")}
         command = [python, "-m", "tilelang_npu", "run", "kernels.py", str(root / "examples"), "--json", "times.json",
-                   "--mlir", "stages", "--all-stages", "--trace", "timeline.json", "--profile", "--html", "sheet.html",
+                   "--mlir", "stages", "--all-stages", "--trace", "timeline.json", "--html", "sheet.html",
                    "--sanitize", "--report", "findings.json"]
         done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=place)
         files = {str(file.relative_to(place)): file.read_bytes() for file in sorted(place.rglob("*")) if file.is_file()}

@@ -17,6 +17,7 @@ FLAG = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wai
 
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.py"))
+pytestmark = pytest.mark.shared
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=[file.stem for file in EXAMPLES])

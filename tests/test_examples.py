@@ -12,6 +12,7 @@ from tilelang_npu.cli import main
 HERE = Path(__file__).resolve().parent
 FILES = sorted((HERE.parent / "examples").glob("*.py"))
 USERS = sorted((HERE / "frontend" / "kernels").glob("*.py"))
+pytestmark = pytest.mark.shared
 
 
 @pytest.fixture(autouse=True)

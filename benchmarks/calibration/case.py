@@ -10,7 +10,7 @@ from typing import Any
 from tilelang_npu.simulator import Launch
 from tilelang_npu.target import Chip
 
-AS = "TILELANG_NPU_AS"
+AS, WITHOUT = "TILELANG_NPU_AS", "TILELANG_NPU_WITHOUT"
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,17 @@ class Case:
     upstream: bool = False
 
     def launches(self) -> list[Launch]:
-        """Traces the kernel without values: once, or for both numbers of repeats."""
-        before = os.environ.get(AS)
-        os.environ[AS] = "upstream" if self.upstream else ""
+        """Traces the kernel without values: once, or for both numbers of repeats.
+
+        It has as many blocks as the measured kernel, whose compiler does not make fewer of them.
+        """
+        settings = {AS: "upstream" if self.upstream else "", WITHOUT: "make-persistent"}
+        before = {name: os.environ.get(name, "") for name in settings}
+        os.environ.update(settings)
         try:
             return [self.kernel(count).trace() for count in self.counts or (0,)]
         finally:
-            os.environ[AS] = before or ""
+            os.environ.update(before)
 
     def modelled(self, launches: Sequence[Launch], change: Callable[[Chip], Chip] | None = None) -> Modelled:
         """Returns the times of the launches, on the original or on a changed chip."""

@@ -175,6 +175,7 @@ def test_no_kernel(tool, tmp_path: Path) -> None:
     assert "error[T801]" in tool("check", tmp_path / "none.py").err
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples(tool, example: Path) -> None:
     done = tool("check", example)

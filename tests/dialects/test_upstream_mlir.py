@@ -114,6 +114,7 @@ def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
     assert print_module(again, generic=True) == print_module(parse_module(written), generic=True)
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda file: file.stem)
 def test_what_is_emitted_comes_back_unchanged_and_mlir_reads_it(script: Path) -> None:
     """The kernels of a script, in both forms that are handed out."""

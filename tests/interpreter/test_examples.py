@@ -12,6 +12,7 @@ from tilelang_npu import compat
 HERE = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((HERE.parent / "examples").glob("*.py"))
 USERS = sorted((HERE / "frontend" / "kernels").glob("*.py"))
+pytestmark = pytest.mark.shared
 
 
 @pytest.mark.parametrize("file", [*EXAMPLES, *USERS], ids=lambda file: file.stem)

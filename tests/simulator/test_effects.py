@@ -42,6 +42,7 @@ def _texts(runs: list[Run]) -> list[Run]:
     return list(found.values())[:DEEP]
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("script", SCRIPTS, ids=[file.stem for file in SCRIPTS])
 def test_ops_of_the_examples_have_only_their_declared_effects(script: Path) -> None:
     for run in _texts(captured(script)):

@@ -186,6 +186,22 @@ def unequal(rows: int) -> Any:
     return unequal
 
 
+def looping(rows: int) -> Any:
+    """As :func:`unequal`, but all blocks loop over the same number of tiles."""
+
+    @T.prim_func
+    def looping(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(rows, is_npu=True) as (row, _):
+            x, total = T.alloc_shared((1, 64), "float32"), T.alloc_shared((1, 64), "float32")
+            T.clear(total)
+            for k in T.serial(4):
+                T.copy(X[k, 0], x)
+                T.vadd(total, x, total)
+            T.copy(total, Y[row, 0])
+
+    return looping
+
+
 def printing(rows: int) -> Any:
     @T.prim_func
     def printing(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
@@ -234,8 +250,8 @@ def product(rows: int) -> Any:
     return product
 
 
-@pytest.mark.parametrize("make", [product, unequal, printing, in_place, atomic])
-def test_launches_with_products_or_whose_order_matters_stay(make: Any) -> None:
+@pytest.mark.parametrize("make", [product, unequal, looping, printing, in_place, atomic])
+def test_launches_with_long_blocks_or_whose_order_matters_stay(make: Any) -> None:
     assert blocks_of(tilelang.compile(make(70), target="npuir")) == 70
 
 

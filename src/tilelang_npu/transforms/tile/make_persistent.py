@@ -20,8 +20,9 @@ iteration to the next. These launches stay as they are:
 - launches with a ``T.Scope``, flags or barriers of the author;
 - launches in which the order of blocks can be seen: with atomic operations, output for debugging, signals, or accesses to
   another card, or with loads from a tensor that the launch stores;
-- launches with branches, ``while`` loops or loops whose number of iterations is not constant: their blocks may take different
-  times, and a core that is dispatched one block after another takes the next one when it is free.
+- launches whose blocks loop over tiles of tensors: such loops overlap already, and a block is long. If the cores wait for HBM,
+  it is then better that each takes its next block when it is free;
+- launches with branches, ``while`` loops or loops whose number of iterations is not constant: their blocks may differ in length.
 
 The pass runs once the cores are assigned and rows are divided between the Vector cores of a block, and before the passes that
 move loads out of loops and pipeline loops.
@@ -90,7 +91,7 @@ class MakePersistent(ModulePass):
                 share = launch.sub_blocks.value.data if launch.explicit_sub_block is not None else 1
                 blocks, most = _constant_blocks(launch), chips.chip(self.chip).aiv // share
                 if (blocks is not None and blocks > most and core_of_function(function) == "AIV"
-                        and _is_independent(launch) and _has_equal_blocks(launch)):
+                        and _is_independent(launch) and _has_equal_short_blocks(launch)):
                     record_done(op, self.name, location_of(launch), f"{most * share} blocks, one for each Vector core, "
                                 f"loop over the work of {blocks * share}")
                     _loop_over_blocks(function, launch, blocks, most)
@@ -108,11 +109,16 @@ def _is_independent(launch: tile.LaunchOp) -> bool:
     return not any(map(_orders_blocks, walk(launch.body.block))) and not _loads_what_it_stores(launch)
 
 
-def _has_equal_blocks(launch: tile.LaunchOp) -> bool:
-    """Whether all blocks of a launch execute the same operations."""
+def _has_equal_short_blocks(launch: tile.LaunchOp) -> bool:
+    """Whether all blocks of a launch execute the same operations, and access each tile of a tensor once."""
     ranges = Ranges()
-    return not any(isinstance(op, scf.IfOp | scf.WhileOp) or (isinstance(op, scf.ForOp) and None in [
-        ranges.constant(bound) for bound in (op.lb, op.ub, op.step)]) for op in walk(launch.body.block))
+    return not any(isinstance(op, scf.IfOp | scf.WhileOp)
+                   or (isinstance(op, scf.ForOp) and (_accesses_tensors(op) or None in [
+                       ranges.constant(bound) for bound in (op.lb, op.ub, op.step)])) for op in walk(launch.body.block))
+
+
+def _accesses_tensors(loop: scf.ForOp) -> bool:
+    return any(isinstance(root_of(use.value), BlockArgument) for use in accesses_within(loop))
 
 
 def _loop_over_blocks(function: func.FuncOp, launch: tile.LaunchOp, blocks: int, cores: int) -> None:
