@@ -23,7 +23,8 @@ with the model's error for kernels of its class: `gemm: 27.9 us +- 18 % on Ascen
 
 The kernels of published measurements (`benchmarks/calibration/measured.json`, each with its source and the tiling that the
 source states) are written in this language and modelled. Some constants of the model are fitted to these measurements; for
-the error of a row, they are fitted again without the row's source.
+the error of a row, they are fitted again without the row's source. All are modelled with the number of blocks that was measured
+(without `make-persistent`); no kernel that this compiler has made persistent was measured on a card.
 
 The error of a launch is computed from similar measured kernels: those of the same class and size; if these are fewer than 8
 or from fewer than 4 sources, those with the same kinds of cores and size; otherwise those with the same kinds of cores. It is

@@ -22,7 +22,7 @@ iteration to the next. These launches stay as they are:
   another card, or with loads from a tensor that the launch stores;
 - launches whose blocks loop over tiles of tensors: such loops overlap already, and a block is long. If the cores wait for HBM,
   it is then better that each takes its next block when it is free;
-- launches with branches, ``while`` loops or loops whose number of iterations is not constant: their blocks may differ in length.
+- launches with branches, ``while`` loops or loops of a number of iterations that is not constant: blocks may differ in length.
 
 The pass runs once the cores are assigned and rows are divided between the Vector cores of a block, and before the passes that
 move loads out of loops and pipeline loops.
