@@ -1,8 +1,10 @@
-"""Every example is a script that checks itself; the command line runs it and finds no hazard. Nor does it in users' kernels."""
+"""Every example is a script that checks itself; the command line runs it and finds no hazard. Nor does it in users' kernels.
+
+interpreter/test_examples.py runs the scripts without the command line.
+"""
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
@@ -19,12 +21,6 @@ pytestmark = pytest.mark.shared
 def _modules_in_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """An Expert version imports its inputs from the Developer version in the same folder, as a script does."""
     monkeypatch.syspath_prepend(FILES[0].parent)
-
-
-@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_as_a_script(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(file), run_name="__main__")
-    assert capsys.readouterr().out.splitlines()[-1] == "PASS"
 
 
 @pytest.mark.parametrize("file", [*FILES, *USERS], ids=[file.stem for file in (*FILES, *USERS)])

@@ -117,10 +117,11 @@ def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda file: file.stem)
 def test_what_is_emitted_comes_back_unchanged_and_mlir_reads_it(script: Path) -> None:
-    """The kernels of a script, in both forms that are handed out."""
+    """The kernels of a script, in both forms that are handed out; in the last, if the author has set the waits."""
     kernels = {run.text: run.kernel for run in captured(script)}.values()
+    stages = ("hivm",) if script.stem.endswith("_expert") else ("hivm-auto", "hivm")
     modules = []
-    for text in (kernel.mlir(stage) for kernel in kernels for stage in ("hivm-auto", "hivm")):
+    for text in (kernel.mlir(stage) for kernel in kernels for stage in stages):
         module = parse_module(text)
         assert print_module(module) == text
         generic = print_module(module, generic=True)
