@@ -122,7 +122,7 @@ def test_a_workspace_that_nothing_touches_is_the_same_for_all(rng: np.random.Gen
         given += [bound.arrays[number] for number in sorted(kernel.program.workspaces - kernel.program.used)]
     assert len(given) == 2
     assert given[0] is given[1]
-    assert given[0].size == kernel.program.workspace * SIZE // 8
+    assert given[0].size == kernel.program.workspace * kernel.last_launch.blocks
 
 
 def test_launches_at_once_do_not_meet(asked: list[int], monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
