@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ladders.folders()
 STEPS = [step for folder in FOLDERS for step in ladders.steps(folder)]
 NAMES = [f"{step.file.parent.name}-{step.file.stem}" for step in STEPS]
+ALL = os.environ.get("TILELANG_GALLERY") == "all"
+"""Whether each step is tested at all sizes of its ladder."""
 CLOSE = 0.05
 """The largest relative difference between a time and the page's; a larger one means that the page has to be generated again."""
 SLOWER = 0.02
@@ -59,23 +62,26 @@ def test_values_sanitizer_and_time_of_a_step(
     folder, name = step.file.parent, step.file.parent.name
     ladder, factory = ladders.load(folder), step.factory()
     monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")  # no other test makes these kernels
+    place = ladders.steps(folder).index(step)
+    small, large = ladder.cases, list(range(len(ladder.large)))
+    if not ALL:  # one small and one large size a step: the steps of a ladder take turns
+        small, large = [small[place % len(small)]], [place % len(large)]
     with monkeypatch.context() as sanitizing:
         sanitizing.setenv("TILELANG_NPU_SANITIZE", "1")
-        ladder.check_values(factory)  # raises where values are wrong, or the sanitizer finds something
+        replace(ladder, cases=small).check_values(factory)  # raises where values are wrong, or the sanitizer finds something
     with monkeypatch.context() as interpreting:
         interpreting.setenv("TILELANG_NPU_INTERPRET", "1")
         smallest = min(ladder.cases, key=lambda case: math.prod(size for size in case.values() if isinstance(size, int)))
         replace(ladder, cases=[smallest]).check_values(step.factory())
-    place = ladders.steps(folder).index(step)
-    number = place % len(ladder.large)  # one large size a step; the steps of a ladder take turns
-    replace(ladder, large=[ladder.large[number]]).print_times(factory)
-    (line,) = capsys.readouterr().out.splitlines()
+    replace(ladder, large=[ladder.large[number] for number in large]).print_times(factory)
+    lines = capsys.readouterr().out.splitlines()
     assert step.code.endswith(f'if __name__ == "__main__":\n    check({name})'), "as a script it does the same"
-    parse_module(factory(**ladder.cases[0]).mlir())  # reads and verifies
-    took = re.search(r"([\d.]+) us ", line)
-    assert took is not None
-    assert float(took[1]) == pytest.approx(_tables(folder)[number][place][0], rel=CLOSE), (
-        f"{line}: the page is older; run benchmarks/gallery.py --only {name}")
+    parse_module(factory(**small[0]).mlir())  # reads and verifies
+    for line, number in zip(lines, large, strict=True):
+        took = re.search(r"([\d.]+) us ", line)
+        assert took is not None
+        assert float(took[1]) == pytest.approx(_tables(folder)[number][place][0], rel=CLOSE), (
+            f"{line}: the page is older; run benchmarks/gallery.py --only {name}")
 
 
 def test_profile_option_prints_the_profile_of_each_large_size(
