@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +20,23 @@ from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.log import logger
 
 ROOT = Path(__file__).resolve().parent.parent
+ALONE = "TILELANG_TEST_ALONE"
+"""The environment variable that is set in the process of a test that is marked ``alone``."""
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("untimed")
 gc.disable()  # until all tests are there
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is marked ``alone`` in a new process."""
+    if not pyfuncitem.get_closest_marker("alone") or os.environ.get(ALONE):
+        return None
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, ALONE: "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return True
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

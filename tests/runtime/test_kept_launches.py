@@ -68,6 +68,7 @@ def test_the_oldest_launches_give_up_their_arrays(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(kernels[0](np.ones((ROWS, COLUMNS), np.float32)), 2.0)
 
 
+@pytest.mark.alone
 def test_an_array_of_several_launches_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_launches, "KEPT", KeptLaunches())
     x = np.ones((ROWS, COLUMNS), np.float32)

@@ -292,6 +292,7 @@ def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
     assert "float('inf') for infinity" in caught.value.help
 
 
+@pytest.mark.alone
 def test_a_call_lets_go_of_the_launch_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of two calls of one kernel are never in memory at once, if the caller has freed the first."""
     kernel, a = doubled(40, 64), np.ones((40, 64), np.float32)
