@@ -112,6 +112,27 @@ def _code(block: Block, number: int, module: dict[str, Any]) -> bool:
     return False
 
 
+def needs_torch(page: Path) -> bool:
+    """Whether some block of a page imports torch, or a command of it needs torch."""
+    texts = (block.text for block in blocks(page) if block.kind in RUN)
+    return any(re.search(rf"^import torch$|{OF_TORCH}", text, re.MULTILINE) for text in texts)
+
+
+def check(page: Path) -> None:
+    """Asserts that each block of a page prints what the page shows, and fails only if the page says so."""
+    from tilelang_npu.plugins.registry import temporary
+
+    name = page.relative_to(DOCS.parent)
+    with temporary():  # no other test has the plug-ins of a page
+        for step in run(page):
+            where = f"{name}:{step.block.line}"
+            if step.shown is not None:
+                assert agrees(step.shown.text, step.printed), (
+                    f"{where} prints\n{step.printed}\n`python tests/documents/pages.py {name}` writes it there")
+            else:
+                assert not step.failed, f"{where} fails, and the page does not say so:\n{step.printed}"
+
+
 def _commands(text: str, report: io.StringIO) -> bool:
     """Whether all commands succeed."""
     good = True

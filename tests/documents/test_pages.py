@@ -9,7 +9,6 @@ import pytest
 
 from documents import pages
 from documents.pages import DOCS, PAGES, RUN, SHOWN
-from tilelang_npu.plugins.registry import temporary
 
 ROOT = DOCS.parent
 EVERY = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -20,18 +19,10 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(block.kind in RUN for block in pages.blocks(page))], ids=named)
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.kind in RUN for block in pages.blocks(page))
+                                  and not pages.needs_torch(page)], ids=named)
 def test_what_a_page_shows_is_what_its_code_does(page: Path) -> None:
-    if any(re.search(r"^import torch$", block.text, re.MULTILINE) for block in pages.blocks(page) if block.kind in RUN):
-        pytest.importorskip("torch", reason="the extra torch is not installed")
-    with temporary():  # no other test has the plug-ins of a page
-        for step in pages.run(page):
-            where = f"{named(page)}:{step.block.line}"
-            if step.shown is not None:
-                assert pages.agrees(step.shown.text, step.printed), (
-                    f"{where} prints\n{step.printed}\n`python tests/documents/pages.py {named(page)}` writes it there")
-            else:
-                assert not step.failed, f"{where} fails, and the page does not say so:\n{step.printed}"
+    pages.check(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -128,7 +128,7 @@ def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest
 def reports_of(example: str) -> dict[str, bytes]:
     """Returns the results of a call of an example, and all reports on it and its kernel.
 
-    ``explain()`` tries edits: only for the smallest example.
+    ``explain()`` compiles the kernel with each edit that it tries: it is called for softmax, which compiles fast.
     """
     module = runpy.run_path(example)
     factory = next(value for value in module.values() if hasattr(value, "draft"))

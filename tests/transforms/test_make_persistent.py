@@ -55,6 +55,12 @@ def test_tiles_of_any_shape_have_the_values_of_numpy(rows: int, columns: int, ti
     np.testing.assert_array_equal(z, x + y)
 
 
+def test_the_number_of_ops_counts_the_tiles_of_all_blocks() -> None:
+    """It decides whether a call is executed in batches, and whether a report may execute the kernel: not by the first block."""
+    one, other = (added(1024, 1024, 32, 32, "float32", on=on) for on in (True, False))
+    assert one._least_ops() > 0.75 * other._least_ops()
+
+
 def test_a_launch_of_small_tiles_takes_less_time() -> None:
     fast, slow = (added(1024, 1024, 32, 32, "float32", on=on) for on in (True, False))
     assert (blocks_of(fast), blocks_of(slow)) == (CORES, 1024)

@@ -226,6 +226,19 @@ def neighbours() -> tuple[Any, Arrays]:
     return main, drawn((192, 128), (192, 128), dtype="float32")
 
 
+def many_tiles() -> tuple[Any, Arrays]:
+    """More tiles than Vector cores, each a block of its own."""
+    @T.prim_func
+    def main(X: T.Tensor((350, 1000), "float32"), Y: T.Tensor((350, 1000), "float32")):
+        with T.Kernel(350, is_npu=True) as (row, _):
+            x = T.alloc_shared((1, 1000), "float32")
+            T.copy(X[row, 0], x)
+            T.vexp(x, x)
+            T.copy(x, Y[row, 0])
+
+    return main, drawn((350, 1000), (350, 1000), dtype="float32")
+
+
 def row_by_row() -> tuple[Any, Arrays]:
     @T.prim_func
     def main(X: T.Tensor((24, 72), "float32"), S: T.Tensor((24,), "float32")):
@@ -244,7 +257,8 @@ def row_by_row() -> tuple[Any, Arrays]:
 KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
     "split-tiles": neighbours, "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded,
     "collapse-copies": passed_on,
-    "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "collapse-rows": row_by_row, "hoist-loads": weighted,
+    "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "make-persistent": many_tiles, "collapse-rows": row_by_row,
+    "hoist-loads": weighted,
     "pipeline-loops": partial(attention, serial=True), "split-conversions": converted, "fold-accumulator-clear": cleared,
     "sink-buffers": attention, "multi-buffer": attention,
     "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,

@@ -11,20 +11,19 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import frontend
 from tilelang_npu.analysis.buffer_sizes import nbytes_of
 from tilelang_npu.analysis.buffers import root_of
+from tilelang_npu.analysis.launch_grids import constant_grid
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
-from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
@@ -42,7 +41,7 @@ from tilelang_npu.runtime.reports.source_edits import (
 )
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 from tilelang_npu.source_changes import SourceChange
-from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
+from tilelang_npu.transforms.infra.launch_blocks import loop_over_blocks
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
@@ -107,7 +106,7 @@ class EditableKernel:
         if rewrite(module) is False:
             return None
         made = replace(self.traced, module=module)
-        sizes = [_grid_sizes(launch) for launch in made.launches]
+        sizes = [constant_grid(launch) for launch in made.launches]
         grids = tuple(grid if size is None else tuple(size) for grid, size in zip(made.grids, sizes, strict=True))
         return type(self.kernel)(self.kernel.prim_func, self.settings, traced=replace(made, grids=grids))
 
@@ -164,7 +163,7 @@ def number_edits(source: EditableKernel) -> Iterator[Edit]:
     kernel = source.kernel
     cores = (kernel.chip.aic, kernel.chip.aiv)
     sizes = [size for parameter in kernel.params for size in parameter.shape or () if isinstance(size, int) and size > 1]
-    grids = {size for launch in source.traced.launches for size in _grid_sizes(launch) or ()}
+    grids = {size for launch in source.traced.launches for size in constant_grid(launch) or ()}
     later = []
     for name, value in source.numbers().items():
         large = (value + 1, value - 1) if value <= MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
@@ -348,47 +347,17 @@ def _same_view_of(value: SSAValue, root: SSAValue, user: Operation) -> SSAValue:
     return copy.results[0]
 
 
-def _grid_sizes(launch: tile.LaunchOp) -> list[int] | None:
-    """Returns the number of blocks of a launch along each axis; None if the numbers depend on the arguments of a call."""
-    sizes = [constant_value(size) for size in launch.grid]
-    known = [size for size in sizes if size is not None]
-    return known if len(known) == len(sizes) else None
-
-
 def _add_persistent_loop(change: Rounds, module: ModuleOp) -> bool:
-    """Launches ``change.blocks`` blocks, each with a loop around all statements but its allocations. Block b of n executes the
-    original blocks b, b + n, b + 2n and so on."""
+    """Launches ``change.blocks`` blocks, each with a loop around all statements but its allocations, as ``T.Persistent`` is
+    written in the source."""
     def has_line(launch: tile.LaunchOp) -> bool:
         return any(op is not launch and location_of(op) == change.line for op in launch.walk())
 
-    made = False
-    for launch in [op for op in module.walk() if isinstance(op, tile.LaunchOp)]:
-        counts = _grid_sizes(launch)
-        if not has_line(launch) or launch.panel is not None or counts is None:
-            continue
-        body, inner = launch.body.block, Block(arg_types=[IndexType()])
-        for op in list(body.ops):
-            if not isinstance(op, tile.AllocOp):
-                op.detach()
-                inner.add_op(op)
-        inner.add_op(scf.YieldOp())
-        first, (original_block,), head = body.insert_arg(IndexType(), 0), inner.args, inner.first_op
-        assert head is not None
-        with (emit := OpBuilder(inner)).before(head):
-            rest: Value = original_block
-            for axis, count in enumerate(counts, 1):  # the block's index along each axis of the original grid
-                body.args[1].replace_all_uses_with(emit.value(rest if axis == len(counts) else emit.modulo(rest, count)))
-                body.erase_arg(body.args[1])
-                rest = emit.floordiv(rest, count)
-        with (emit := OpBuilder(body)).inside(body):
-            emit.location = launch.location
-            step, end = emit.constant(change.blocks), emit.constant(prod(counts))
-            emit.insert(scf.ForOp(first, end, step, [], Region(inner)))
-        blocks = arith.ConstantOp(IntegerAttr(change.blocks, IndexType()))
-        Rewriter.insert_op(blocks, InsertPoint.before(launch))
-        launch.operands = [blocks.result]
-        made = True
-    return made
+    chosen = [op for op in module.walk() if isinstance(op, tile.LaunchOp) and has_line(op) and op.panel is None
+              and constant_grid(op) is not None]
+    for launch in chosen:
+        loop_over_blocks(launch, change.blocks, shared_buffers=True)
+    return bool(chosen)
 
 
 def _hoist_load(change: InFront, module: ModuleOp) -> bool:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrankedMemRefType
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.utils.hints import isa
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hacc import ArgTypeAttr
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.effects import EffectsOp
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.text.names import author_name
@@ -136,13 +138,16 @@ def has_grid(function: FuncOp, declared: list[FunctionParameter]) -> bool:
 def ops_at_least(block: Block) -> int:
     """Returns an estimate of the number of ops that one execution of an MLIR block issues.
 
-    The ops of a loop count as often as its constant trip count, or once if the trip count is not constant. Ops in branches do
+    The ops of a loop count as often as its constant trip count, or once if the trip count is not constant. A loop from the
+    number of the block in steps of the number of blocks (``make-persistent``) counts as in the last block. Ops in branches do
     not count.
     """
     total = 0
     for op in block.ops:
         if isinstance(op, scf.ForOp):
-            first, end, step = (_constant(value) for value in (op.lb, op.ub, op.step))
+            first, end, step = (constant_value(value) for value in (op.lb, op.ub, op.step))
+            if first is None and step and _is_block_number(op.lb):
+                first = step - 1
             known = first is not None and end is not None and step
             total += (len(range(first or 0, end or 0, step or 1)) if known else 1) * ops_at_least(op.body.block)
         elif isinstance(op, (EffectsOp, memref.LoadOp, memref.StoreOp)):
@@ -150,6 +155,9 @@ def ops_at_least(block: Block) -> int:
     return total
 
 
-def _constant(value: SSAValue) -> int | None:
+def _is_block_number(value: SSAValue) -> bool:
+    """Whether a value is the number of the block, or that of the point of the grid that the block belongs to."""
     owner = value.owner
-    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
+    if isinstance(owner, arith.IndexCastOp | arith.DivUIOp):
+        return _is_block_number(owner.operands[0])
+    return isinstance(owner, hivm.GetBlockIdxOp)

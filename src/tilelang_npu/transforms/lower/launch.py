@@ -34,14 +34,14 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.analysis.buffers import root_of, space_of, walk
 from tilelang_npu.analysis.cores import core_of, core_of_function
+from tilelang_npu.analysis.launch_grids import constant_grid
 from tilelang_npu.analysis.locations import line_of, refuse
-from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import Interval
 from tilelang_npu.target.chip_data import FunctionCore
-from tilelang_npu.transforms.infra.grid_position import grid_position, upper_bound
+from tilelang_npu.transforms.infra.launch_blocks import grid_position
 from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 from tilelang_npu.transforms.lower.views import LoweredBuffer, whole_view
 
@@ -78,7 +78,7 @@ class KernelShape:
         """
         emit, ranges = lowering.emit, lowering.emit.ranges
         grid = [_constant_or_value(emit, lowering.values[extent]) for extent in op.grid]
-        blocks = math.prod(upper_bound(ranges, extent) for extent in grid)
+        blocks = math.prod(ranges.of(extent).high for extent in grid)
         index: Value = _emit_index(emit, hivm.GetBlockIdxOp(), "block", blocks * self.blocks_per_point)
         half: Value = 0
         if op.explicit_sub_block is not None:
@@ -202,9 +202,9 @@ def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
     })
     if cores == "MIX" and lowering.shape.sub_blocks > 1 and (lowering.shape.sub_blocks, lowering.chip.aiv_per_aic) != (2, 2):
         made.attributes[hivm.SUB_BLOCKS] = IntegerAttr(lowering.shape.sub_blocks, i64)
-    blocks = _static_blocks(kernel)
-    if blocks is not None:
-        made.attributes["hacc.block_dim"] = IntegerAttr(blocks * lowering.shape.blocks_per_point, i64)
+    grid = next((constant_grid(op) for op in walk(kernel.body.block) if isinstance(op, tile.LaunchOp)), None)
+    if grid is not None:
+        made.attributes["hacc.block_dim"] = IntegerAttr(math.prod(grid) * lowering.shape.blocks_per_point, i64)
     emit = OpBuilder(block)
     emit.location = kernel.location
     _bind_arguments(lowering, emit, block, arguments)
@@ -217,16 +217,6 @@ def _argument_type(kind: Attribute) -> Attribute:
     if isinstance(kind, MemRefType) and DYNAMIC_INDEX in kind.get_shape():
         return MemRefType(kind.element_type, [DYNAMIC_INDEX], memory_space=kind.memory_space)
     return kind
-
-
-def _static_blocks(kernel: func.FuncOp) -> int | None:
-    ranges = Ranges()
-    for op in walk(kernel.body.block):
-        if isinstance(op, tile.LaunchOp):
-            extents = [ranges.constant(extent) for extent in op.grid]
-            known = [extent for extent in extents if extent is not None]
-            return math.prod(known) if len(known) == len(extents) else None
-    return None
 
 
 def _bind_arguments(lowering: KernelLowering, emit: OpBuilder, block: Block, arguments: Sequence[SSAValue]) -> None:

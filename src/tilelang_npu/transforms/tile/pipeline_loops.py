@@ -43,6 +43,7 @@ from tilelang_npu.analysis.buffer_sizes import nbytes_of
 from tilelang_npu.analysis.buffers import element_bytes, root_of, space_of
 from tilelang_npu.analysis.cores import core_of, function_of, has_core
 from tilelang_npu.analysis.first_writes import is_dead_after, may_read_earlier_value, reads_only_own_writes
+from tilelang_npu.analysis.launch_grids import constant_grid, is_left_to_compiler
 from tilelang_npu.analysis.nesting import launch_of, loop_around
 from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import tile
@@ -65,11 +66,6 @@ _COPY = "copy"
 """The row of the rate table for copies within UB."""
 _WIDE = 4
 """Elements of this many bytes or more take the slope of 32 bits of a vector instruction."""
-
-
-def _is_left_to_compiler(launch: tile.LaunchOp) -> bool:
-    """Whether the author leaves the cores and the synchronisation of a kernel to the compiler."""
-    return not any(isinstance(op, tile.OnCoreOp) or op.name.startswith("hivm.") for op in launch.walk())
 
 
 def _is_annotated(loop: Operation) -> bool:
@@ -142,9 +138,9 @@ def _is_bound_by_hbm(loop: scf.ForOp, chip: chips.Chip, move: Move, ranges: Rang
     kernel = function_of(launch) if launch is not None else None
     if launch is None or kernel is None:
         return False
-    grid = [ranges.constant(size) for size in launch.grid]
+    grid = constant_grid(launch)
     tensors = [argument for argument in kernel.body.block.args if isinstance(argument.type, MemRefType)]
-    if None in grid or any(-1 in tile.shape_of(each) for each in tensors) or sum(map(nbytes_of, tensors)) <= chip.l2:
+    if grid is None or any(-1 in tile.shape_of(each) for each in tensors) or sum(map(nbytes_of, tensors)) <= chip.l2:
         return False
     cycles, until_read, loaded = 0.0, 0.0, set[SSAValue]()
     for op in loop.body.block.ops:
@@ -167,8 +163,7 @@ def _is_bound_by_hbm(loop: scf.ForOp, chip: chips.Chip, move: Move, ranges: Rang
             cycles = inf
         if any(use.reads and root_of(use.value) in loaded for use in uses):
             until_read = cycles
-    blocks = prod(size for size in grid if size is not None)
-    cores, loads = min(blocks * launch.sub_blocks.value.data, chip.aiv), _load_bytes(loop)
+    cores, loads = min(prod(grid) * launch.sub_blocks.value.data, chip.aiv), _load_bytes(loop)
     alone = (move.fixed + loads / move.sustained + until_read) / chip.clock
     return alone < _CLEARLY_LESS * cores * loads / chip.traffic.hbm_read
 
@@ -227,7 +222,7 @@ class PipelineLoops(PassWithPlanTrial):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip, ranges = chips.chip(self.chip), Ranges()
-        loops = [loop for launch in op.walk() if isinstance(launch, tile.LaunchOp) and _is_left_to_compiler(launch)
+        loops = [loop for launch in op.walk() if isinstance(launch, tile.LaunchOp) and is_left_to_compiler(launch)
                  for loop in launch.walk() if isinstance(loop, scf.ForOp) and _is_serial_loop_with_loads(loop, chip, ranges)
                  ] if self.enabled else []
         taken = self._loops_with_room(op, loops)

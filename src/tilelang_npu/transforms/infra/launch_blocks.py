@@ -1,4 +1,4 @@
-"""The position of a block in the grid of its launch, from the block's number.
+"""The blocks of a launch: their positions in the grid, and the loop with which one block does the work of several.
 
 Blocks are numbered in the order in which they are dispatched: along the first axis of the grid first, or in panels
 (``tile.LaunchOp``).
@@ -7,16 +7,20 @@ Blocks are numbered in the order in which they are dispatched: along the first a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
 
-from tilelang_npu.analysis.ranges import Ranges
+from tilelang_npu.analysis.launch_grids import constant_grid
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.ir.remarks import strip_remarks
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 
-__all__ = ["grid_position", "upper_bound"]
+__all__ = ["grid_position", "loop_over_blocks"]
 
 
 def grid_position(emit: OpBuilder, launch: tile.LaunchOp, grid: Sequence[Value], number: Value) -> list[Value]:
@@ -47,9 +51,45 @@ def grid_position(emit: OpBuilder, launch: tile.LaunchOp, grid: Sequence[Value],
     return places
 
 
-def upper_bound(ranges: Ranges, value: Value) -> float:
-    """Returns the largest value that an index can have; infinity if it has no known bound."""
-    return ranges.of(value).high
+def loop_over_blocks(launch: tile.LaunchOp, count: int, *, shared_buffers: bool = False) -> scf.ForOp:
+    """Launches fewer blocks, each with a loop over its share of the original blocks.
+
+    Block ``c`` executes the original blocks ``c``, ``c + count``, ``c + 2 * count`` and so on.
+
+    Args:
+        launch: the launch, whose grid must be constant. It keeps the index of the Vector core, if it has one.
+        count: the new number of blocks.
+        shared_buffers: whether allocations stay before the loop, so that all iterations use the same buffers.
+
+    Returns:
+        the loop, which has the location of the launch.
+    """
+    sizes, old, outer = constant_grid(launch), launch.body.block, launch.parent_block()
+    assert sizes is not None and outer is not None
+    made, inner = Block(arg_types=[IndexType()] * (1 + len(old.args) - len(sizes))), Block(arg_types=[IndexType()])
+    made.args[0].name_hint, inner.args[0].name_hint = "core", "block"
+    for op in list(old.ops):
+        op.detach()
+        (made if shared_buffers and isinstance(op, tile.AllocOp) else inner).add_op(op)
+    emit = OpBuilder(outer)
+    emit.location = strip_remarks(launch.location)
+    head = inner.first_op
+    emit.point = InsertPoint.before(head) if head is not None else InsertPoint.at_end(inner)
+    places = [*grid_position(emit, launch, sizes, inner.args[0]), *made.args[1:]]
+    for place, argument in zip(places, old.args, strict=True):
+        if isinstance(place, SSAValue) and argument.name_hint is not None:
+            place.name_hint = argument.name_hint
+        argument.replace_all_uses_with(emit.value(place))
+    with emit.inside(inner):
+        emit.insert(scf.YieldOp())
+    with emit.inside(made):
+        loop = emit.insert(scf.ForOp(made.args[0], emit.value(prod(sizes)), emit.value(count), [], inner))
+    launch.body.detach_block(old)
+    launch.body.add_block(made)
+    launch.operands = [emit.value(count)]
+    for order in ("panel", "upright"):
+        launch.properties.pop(order, None)
+    return loop
 
 
 def _emit_remainder(emit: OpBuilder, value: Value, extent: Value) -> Value:
@@ -81,5 +121,5 @@ def _panel_position(emit: OpBuilder, number: Value, along: Value, across: Value,
     turned = emit.add(second, emit.mul(odd, emit.sub(emit.sub(across, 1), emit.mul(second, 2))))
     for value, extent in ((first, along), (turned, across)):
         if isinstance(value, SSAValue):
-            emit.ranges.assume(value, Interval(0, upper_bound(emit.ranges, extent) - 1))
+            emit.ranges.assume(value, Interval(0, emit.ranges.of(extent).high - 1))
     return first, turned
