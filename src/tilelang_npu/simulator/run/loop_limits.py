@@ -61,6 +61,7 @@ class LoopGuard:
         self.core = core
         self.most = MOST_OPS if most_ops is None else most_ops
         self._stated = most_ops is not None
+        self._part = LONG if most_ops is None else min(LONG, max(1024, most_ops // 16))  # an iteration can issue several ops
         self._events: object = None
         self._ran: int  # the iterations of ``_events``, set by the first check
 
@@ -69,7 +70,8 @@ class LoopGuard:
         return self.core if self.core == "AIC" else f"AIV{sub}"
 
     def guarded_range(self, trips: range, events: Sequence[object], block: int, sub: int, known: bool = True) -> Iterable[int]:
-        """Returns the values of the induction variable of a counted loop, with a check before the loop and every 65 536 values.
+        """Returns the values of the induction variable of a counted loop, with a check before the loop and every 65 536 values,
+        or fewer if ``most_ops`` is small.
 
         Args:
             trips: the values of the induction variable.
@@ -81,17 +83,17 @@ class LoopGuard:
             TileError: S306, a check found that the core has issued too many ops, or has run too many iterations.
         """
         self.check(events, block, sub, known=known)
-        if trips[LONG:]:
+        if trips[self._part:]:
             return self._in_parts(trips, events, block, sub, known)
         self._ran += len(trips)
         return trips
 
     def _in_parts(self, trips: range, events: Sequence[object], block: int, sub: int, known: bool) -> Iterator[int]:
         while trips:
-            yield from trips[:LONG]
-            self._ran += LONG
+            yield from trips[:self._part]
+            self._ran += self._part
             self.check(events, block, sub, known=known)
-            trips = trips[LONG:]
+            trips = trips[self._part:]
 
     def check(self, events: Sequence[object], block: int, sub: int, *, known: bool = False) -> None:
         """Checks the numbers of ops and iterations of a core in a block. The arguments are those of ``guarded_range``.

@@ -598,7 +598,8 @@ class Program:
         return [block_run_of(block, lanes, interned) for block, lanes in table.items()]
 
     def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
-              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
+              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None,
+              most_ops: int | None = None) -> ReplayResult:
         """Runs blocks of a launch once more in program order, on copies of the arrays that they write.
 
         Memory of other cards is not written.
@@ -612,6 +613,7 @@ class Program:
             spans: by argument, the offset of the first byte that the blocks access and the offset after the last one. Only
                 these bytes are copied, and the copy is 0 elsewhere. With None whole arrays are copied.
             observer: called before and after every op with operands in memory.
+            most_ops: the limit of the ops of a core in a block; None for the limits of a launch.
 
         Returns:
             the arrays after the run, of which the written ones are copies, and the record of each core.
@@ -619,7 +621,7 @@ class Program:
         arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self._computing if observer is None else self._observed
-        resources = LaunchResources(functions, poison=poison, observer=observer)
+        resources = LaunchResources(functions, most_ops, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
         before = POISON_NOW.set(poison)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 
 Arrays = Sequence[Array | None]
+_FEW_OPS = 5_000
+"""The ops that a core may issue on test values besides those of the launch: a fraction of a second."""
 
 
 class Replay:
@@ -34,8 +36,9 @@ class Replay:
     their final contents could hide a difference, because a sum that is NaN stays NaN. After a trace, which computes no results,
     all arrays that the user passed are filled with test values. The test values are the same in every process.
 
-    A block can fail on test values, for example if it uses a number from an array as an address. After a run, the block is then
-    run on the contents after the run instead. After a trace, there is no result for this block.
+    A block can fail on test values, for example if it uses a number from an array as an address, or as the trip count of a
+    loop: it may issue about twice as many ops as in the launch. After a run, the block is then run on the contents after the
+    run instead. After a trace, there is no result for this block.
 
     Args:
         recorded: the launch.
@@ -154,15 +157,24 @@ class Replay:
             bound = replace(bound, arrays=tuple(
                 array if array is None or number not in blank else np.where(blank[number], np.uint8(poison), array)
                 for number, array in enumerate(bound.arrays)))
+        made_up = bound is not recorded.bound and blank is None
         try:
-            return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans, observer=observer)
+            return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans, observer=observer,
+                                          most_ops=self._most_ops(blocks) if made_up else None)
         except TileError as error:
             if recorded.traced:
                 self.failed.append(error)
                 return None
-            if bound is recorded.bound or blank is not None:
+            if not made_up:
                 raise
             return self._run(recorded.bound, blocks, poison, spans, observer)  # generated numbers did not work
+
+
+    def _most_ops(self, blocks: Sequence[int]) -> int:
+        """Returns the limit of the ops of a core on test values: test values can be trip counts that the launch never has."""
+        chosen = set(blocks)
+        streams = (stream for run in self._recorded.blocks if run.block in chosen for stream in run.streams)
+        return _FEW_OPS + 2 * max(map(len, streams), default=0)
 
 
 def _made_up(array: Array, parameter: FunctionParameter, rng: np.random.Generator, *, keep: bool) -> Array:
