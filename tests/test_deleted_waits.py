@@ -11,6 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import deleted_waits
+import deleted_waits_upstream
 
 ROOT = Path(__file__).resolve().parent.parent
 POD = ROOT / "examples" / "pods"
@@ -46,3 +47,21 @@ def test_what_reports_a_deleted_statement(deleted: str, code: str) -> None:
 def test_a_deleted_statement_leaves_the_lines_of_the_others() -> None:
     source = "if x:\n    f(\n        1)\ng()\n"
     assert deleted_waits.changed(source, 2) == "if x:\n    pass\n\ng()\n"
+
+
+def test_waits_of_a_kernel_of_another_script() -> None:
+    source = """\
+def kernel():
+    T.barrier_all()
+    T.copy(a, b)
+    T.shmem_ub_put_nbi(x_ub, win_data, 8, 1)
+    T.shmem_ub_put_nbi(status_ub, win_status, 8, 1)
+    while flag[0] < 1.0:
+        T.copy(win_status, flag)
+        sync_func("mte2", "s", 0)
+"""
+    found = [node.lineno for node in deleted_waits_upstream.waits(source)]
+    assert found == [2, 5, 6, 8]
+    poll = next(node for node in deleted_waits_upstream.waits(source) if node.lineno == 6)
+    assert deleted_waits_upstream.without(source, poll).splitlines()[5:] == ["    pass", "", ""]
+    assert deleted_waits_upstream.without(source, None) == source
