@@ -356,14 +356,41 @@ _CALLED = {"scalar": "memref"}
 
 
 def _is_first_poll(op: memref.LoadOp) -> bool:
-    """Whether a load from global memory computes the condition of a ``while`` loop for its first evaluation."""
+    """Whether the number that is loaded decides if a ``while`` loop has a first iteration, and the loop loads from the same
+    memref again: the condition of such a loop is computed once before it, and then in each iteration."""
     if not isinstance(op.memref.type, MemRefType) or op.memref.type.memory_space != hivm.address_space("gm"):
         return False
-    loop = op.next_op
-    while loop is not None and not isinstance(loop, scf.WhileOp):
-        loop = loop.next_op
-    return loop is not None and any(isinstance(inner, memref.LoadOp) and location_of(inner) == location_of(op)
-                                    and inner.memref.type == op.memref.type for inner in loop.walk())
+    source = _viewed(op.memref)
+    return any(isinstance(inner, memref.LoadOp) and _viewed(inner.memref) is source
+               for loop in _loops_decided_by(op.results[0]) for inner in loop.walk())
+
+
+def _loops_decided_by(number: SSAValue) -> Iterator[scf.WhileOp]:
+    """Yields the ``while`` loops with an argument that is computed from a number, or whose condition loads from scalar storage
+    in which a value is stored that is computed from it."""
+    found, waiting = {number}, [number]
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.operation
+            if isinstance(user, scf.WhileOp):
+                yield user
+            elif isinstance(user, memref.StoreOp) and isinstance(user.memref.owner, memref.AllocaOp | memref.AllocOp):
+                for reader in (other.operation for other in user.memref.uses):
+                    loop = reader.parent_op()
+                    if isinstance(reader, memref.LoadOp) and isinstance(loop, scf.WhileOp) \
+                            and reader.parent_region() is loop.before_region:
+                        yield loop
+            elif not user.regions:
+                fresh = [result for result in user.results if result not in found]
+                found.update(fresh)
+                waiting += fresh
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """Returns the memref of which a value is a view, or a view of a view."""
+    while isinstance(value.owner, memref.SubviewOp | memref.ReinterpretCastOp | memref.ViewOp | memref.CastOp):
+        value = value.owner.operands[0]
+    return value
 
 
 @effect(memref.LoadOp)
