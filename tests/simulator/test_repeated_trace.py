@@ -112,6 +112,19 @@ def test_times_need_one_period_of_the_order(monkeypatch: pytest.MonkeyPatch) -> 
     assert launch.groups[0].timing.cycles > 200 / 2 * 50 * 500
 
 
+@pytest.mark.parametrize("make", [lambda: scaled_rows(200, 50, 0), lambda: products(200, 50, 0)])
+def test_an_estimate_reads_no_iteration_twice(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the line of an estimate needs is computed from the events that are kept."""
+    def unrolled(stream: RepeatedStream) -> Any:
+        raise AssertionError(f"all {len(stream)} events are read")
+
+    monkeypatch.setattr(repeated_trace, "LEAST_EVENTS", 0)
+    monkeypatch.setattr(RepeatedStream, "__iter__", unrolled)
+    launch = make().estimate()
+    assert isinstance(launch.recorded.blocks[0].streams[0], RepeatedStream)
+    assert " us " in repr(launch)
+
+
 def test_short_blocks_are_traced_the_usual_way() -> None:
     launch = scaled_rows(12, 8, 0).estimate()
     assert all(isinstance(stream, tuple) for run in launch.recorded.blocks for stream in run.streams)

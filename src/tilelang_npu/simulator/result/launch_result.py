@@ -17,7 +17,7 @@ from tilelang_npu.errors import TileError, door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.op_records import OpRecord
-from tilelang_npu.simulator.machine.repeated_events import RepeatedStream, counted, unrolled
+from tilelang_npu.simulator.machine.repeated_events import RepeatedStream, counted, kept_events, unrolled
 from tilelang_npu.simulator.result import JsonObject, gm_transfers, report
 from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
 from tilelang_npu.simulator.result.kernel_class import COPY, kind_of
@@ -476,7 +476,7 @@ class Launch:
         return sum(counts[key_of(run)] for run in self.distinct_blocks
                    if any(step.cost.link is not None
                           for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True)
-                          for event in set(stream) for step in self.expansions[index].of(event)))
+                          for event in set(kept_events(stream)) for step in self.expansions[index].of(event)))
 
     @_in_common
     def serves(self) -> dict[Tensor, Served]:

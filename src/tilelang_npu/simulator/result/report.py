@@ -9,6 +9,7 @@ import numpy as np
 
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
+from tilelang_npu.simulator.machine.repeated_events import kept_events
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
 from tilelang_npu.simulator.time.gm_traffic import seconds_of_links
@@ -53,7 +54,7 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
         loads = [0, 0]
         streams = [stream for run in blocks
                    for stream, (lane, _) in zip(run.streams, program.lanes, strict=True) if lane == index]
-        for event in {event for stream in streams for event in stream}:
+        for event in {event for stream in streams for event in kept_events(stream)}:
             if isinstance(function.records[number_of(event)].work, Mmad):
                 for step in expansions[index].of(event):
                     if step.kind == RUN and step.pipe == PIPE["MTE1"] and step.accesses[0] < 2:

@@ -13,7 +13,6 @@ Batches are formed only if the ops of the kernel do not depend on data; a trace 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from tilelang_npu.simulator.machine.datapath import BatchMultiplier, Multipliers
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.memory_pool import MemoryArena, borrow_arena
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, footprint, number_of
+from tilelang_npu.simulator.machine.repeated_events import counted
 from tilelang_npu.simulator.machine.worker_threads import helped, one_blas_thread, short_switch_interval
 from tilelang_npu.simulator.run.arguments import BoundArguments
 from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, run_cores
@@ -284,7 +284,7 @@ def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
 
 def _written(records: Sequence[OpRecord], stream: Stream) -> int:
     """Returns the number of bytes that the ops of a stream write."""
-    return sum(count * footprint(access, event).nbytes for event, count in Counter(stream).items()
+    return sum(count * footprint(access, event).nbytes for event, count in counted(stream).items()
                for access in records[number_of(event)].accesses if access.writes)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilelang_npu.simulator.machine.op_records import Access, Footprint, footprint, number_of
+from tilelang_npu.simulator.machine.repeated_events import kept_events
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import site_of
@@ -36,7 +37,7 @@ def find_misaligned(recorded: RecordedLaunch, runs: Sequence[BlockRun]) -> Itera
             done.add((index, id(stream)))
             left = [[access for access in record.accesses if access.memory in blocked and access.pipe != "S"]
                     for record in program.functions[index].records]
-            for event in dict.fromkeys(stream):
+            for event in dict.fromkeys(kept_events(stream)):
                 record = program.functions[index].records[number_of(event)]
                 for access in tuple(left[record.number]):
                     block = access.alignment or program.chip.memory[access.memory].block

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Event, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.repeated_events import kept_events
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
@@ -33,7 +34,7 @@ def find_padding(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterat
     fills = [_fills(function.records) for function in program.functions]
     for run in blocks:
         if any(number_of(event) in fills[index] and _leaves(fills[index][number_of(event)], event)
-               for (index, _), stream in zip(program.lanes, run.streams, strict=True) for event in set(stream)):
+               for (index, _), stream in zip(program.lanes, run.streams, strict=True) for event in set(kept_events(stream))):
             from tilelang_npu.simulator.sanitizer.padding_observer import PaddingObserver  # most runs do not need the IR
 
             watch = PaddingObserver({function.core: filling for function, filling in zip(program.functions, fills,

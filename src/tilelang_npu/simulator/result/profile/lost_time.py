@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from tilelang_npu.dialects.ir.remarks import DONE, module_remarks, remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
+from tilelang_npu.simulator.machine.repeated_events import counted, kept_events
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, argument_names
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
@@ -155,7 +156,7 @@ def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]
     executes it."""
     for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
-        for event, count in Counter(stream).items():
+        for event, count in counted(stream).items():
             for step in expansion.of(event):
                 if step.cost.gm:
                     yield expansion.records[number_of(event)], step, event, count * times
@@ -249,7 +250,7 @@ def _sums_fill_l0c(launch: Launch) -> bool:
         records = launch.recorded.program.functions[index].records
         sums = [(place, access) for place, record in enumerate(records) if isinstance(record.work, Mmad)
                 for access in record.accesses if access.memory == "cc" and access.reads]
-        if sums and any(2 * footprint(access, event).nbytes > room for event in set(stream)
+        if sums and any(2 * footprint(access, event).nbytes > room for event in set(kept_events(stream))
                         for place, access in sums if place == number_of(event)):
             return True
     return False
@@ -508,7 +509,7 @@ def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         return
 
     elements = sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
-                   count in Counter(stream).items()
+                   count in counted(stream).items()
                    for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
     yield from _loss_of(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
                      f"{elements // launch.blocks} elements of a block are loaded or stored one by one: use vector operations "
@@ -553,7 +554,7 @@ def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
 def _flags(launch: Launch) -> int:
     """Returns the number of flags between cores that a block sets, averaged over the blocks."""
     return sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
-               count in Counter(stream).items()
+               count in counted(stream).items()
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
 
 

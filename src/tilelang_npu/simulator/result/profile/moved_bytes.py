@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, Transfer
+from tilelang_npu.simulator.machine.repeated_events import counted
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
 from tilelang_npu.simulator.time.l2 import WALKED, Kinds
@@ -99,7 +100,7 @@ def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
     """Yields the steps that a launch executes: the record of the op, the step, and how often it is executed."""
     for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
-        for event, count in Counter(stream).items():
+        for event, count in counted(stream).items():
             for step in expansion.of(event):
                 if step.kind == RUN:
                     yield expansion.records[step.op], step, count * times
