@@ -119,6 +119,37 @@ def test_what_is_passed_on_is_found_by_parts(wrote: int, read: int, capacity: in
     assert missed([touches], capacity) == pytest.approx(by_bytes(touches, capacity))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_larger_entries_are_found_as_by_a_search(seed: int) -> None:
+    """At each read, an entry is found if and only if a search of all offsets finds it; entries become clean and are evicted."""
+    rng = np.random.default_rng(seed)
+    kinds = [(0, 4096), (0, 1536), (0, 512), (0, 128)]
+    held = l2._Held(40_000, 20_000)
+    search = held.parts
+
+    def parts(one: int, kinds: Any) -> list[int]:
+        found = search(one, kinds)
+        offset, kind = divmod(one, l2.MOST_KINDS)
+        nbytes = kinds[kind][1]
+        expected: list[int] = []
+        for other, size in held.wrote[0].items():
+            starts = range(offset, offset - size, -nbytes) if size > nbytes else ()
+            expected = expected or [start * l2.MOST_KINDS + other for start in starts
+                                    if start * l2.MOST_KINDS + other in held.dirty][:1]
+            inside = [start * l2.MOST_KINDS + other for start in range(offset, offset + nbytes, size)]
+            if not expected and size < nbytes and nbytes % size == 0 and all(each in held.dirty for each in inside):
+                expected = inside
+        assert found == expected
+        seen.add(len(found))
+        return found
+
+    held.parts, seen = parts, set[int]()  # type: ignore[method-assign]
+    for _ in range(4000):
+        kind, offset = int(rng.integers(4)), int(rng.integers(64)) * 128
+        held.touch([offset * l2.MOST_KINDS + kind], [bool(rng.integers(2))], kinds)
+    assert {0, 1} < seen
+
+
 def test_cores_of_unequal_length_end_together() -> None:
     assert side_by_side([4, 2]).tolist() == [0, 4, 1, 2, 5, 3]
 

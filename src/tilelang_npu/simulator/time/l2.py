@@ -103,6 +103,7 @@ class _Held:
         self.nbytes = 0
         self.missed: dict[Key, float] = defaultdict(float)
         self.wrote: dict[int, dict[int, int]] = defaultdict(dict)  # per tensor, the sizes of writes by kind
+        self._starts: dict[int, dict[int, set[int]]] = {}  # by kind, the offsets of dirty entries by offset // size
 
     def touch(self, moved: Sequence[int], written: Sequence[int], kinds: Sequence[tuple[int, int]]) -> None:
         """Simulates some transfers one after the other, and evicts the least recently used entries if L2 is full.
@@ -146,26 +147,48 @@ class _Held:
         buffer, nbytes = kinds[kind]
         for other, size in self.wrote.get(buffer, {}).items():
             if size > nbytes:
-                around = (start * MOST_KINDS + other for start in range(offset, offset - size, -nbytes))
-                if (found := next((each for each in around if each in self.dirty), None)) is not None:
-                    return [found]
-            elif size < nbytes and nbytes % size == 0:
+                if (start := self._start_around(offset, nbytes, other, size)) is not None:
+                    return [start * MOST_KINDS + other]
+            elif size < nbytes and nbytes % size == 0 and one - kind + other in self.dirty:
                 inside = [start * MOST_KINDS + other for start in range(offset, offset + nbytes, size)]
                 if all(each in self.dirty for each in inside):
                     return inside
         return []
 
+    def _start_around(self, offset: int, nbytes: int, kind: int, size: int) -> int | None:
+        """Returns the last offset of a dirty entry of ``kind``, of ``size`` bytes, that contains the byte ``offset`` and begins
+        a multiple of ``nbytes`` before it; None if there is no such entry."""
+        if kind not in self._starts:
+            self._starts[kind] = {}
+            for one in self.dirty:
+                if one % MOST_KINDS == kind:
+                    self._note(one // MOST_KINDS, kind, size)
+        table, last = self._starts[kind], offset // size
+        near = [start for part in (last - 1, last) for start in table.get(part, ())
+                if offset - size < start <= offset and (offset - start) % nbytes == 0]
+        return max(near, default=None)
+
+    def _note(self, offset: int, kind: int, size: int) -> None:
+        self._starts[kind].setdefault(offset // size, set()).add(offset)
+
     def write(self, one: int, kinds: Sequence[tuple[int, int]]) -> None:
         """Marks an entry as dirty (written). If there are too many dirty bytes, the oldest dirty entries are written to HBM and
         stay in L2 as clean ones."""
+        offset, kind = divmod(one, MOST_KINDS)
+        nbytes = kinds[kind][1]
         self.dirty[one] = None
-        self.dirty_bytes += kinds[one % MOST_KINDS][1]
+        self.dirty_bytes += nbytes
+        if kind in self._starts:
+            self._note(offset, kind, nbytes)
         while self.dirty_bytes > self.most_dirty:
             self.clean(next(iter(self.dirty)), kinds)
 
     def clean(self, one: int, kinds: Sequence[tuple[int, int]]) -> None:
         """Writes a dirty entry to HBM, so that it is no longer dirty."""
-        buffer, nbytes = kinds[one % MOST_KINDS]
+        offset, kind = divmod(one, MOST_KINDS)
+        buffer, nbytes = kinds[kind]
+        if kind in self._starts:
+            self._starts[kind][offset // nbytes].discard(offset)
         del self.dirty[one]
         self.dirty_bytes -= nbytes
         self.missed[buffer, True] += nbytes
