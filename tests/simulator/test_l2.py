@@ -124,7 +124,7 @@ def test_larger_entries_are_found_as_by_a_search(seed: int) -> None:
     """At each read, an entry is found if and only if a search of all offsets finds it; entries become clean and are evicted."""
     rng = np.random.default_rng(seed)
     kinds = [(0, 4096), (0, 1536), (0, 512), (0, 128)]
-    held = l2._Held(40_000, 20_000)
+    held = l2._Held(30_000, 16_000)
     search = held.parts
 
     def parts(one: int, kinds: Any) -> list[int]:
@@ -145,9 +145,9 @@ def test_larger_entries_are_found_as_by_a_search(seed: int) -> None:
 
     held.parts, seen = parts, set[int]()  # type: ignore[method-assign]
     for _ in range(4000):
-        kind, offset = int(rng.integers(4)), int(rng.integers(64)) * 128
+        kind, offset = int(rng.integers(4)), int(rng.integers(24)) * 256
         held.touch([offset * l2.MOST_KINDS + kind], [bool(rng.integers(2))], kinds)
-    assert {0, 1} < seen
+    assert {0, 1} <= seen
 
 
 def test_cores_of_unequal_length_end_together() -> None:
