@@ -370,20 +370,25 @@ def _loops_decided_by(number: SSAValue) -> Iterator[scf.WhileOp]:
     in which a value is stored that is computed from it."""
     found, waiting = {number}, [number]
     while waiting:
-        for use in waiting.pop().uses:
-            user = use.operation
+        value = waiting.pop()
+        for user in [use.operation for use in value.uses]:
             if isinstance(user, scf.WhileOp):
                 yield user
-            elif isinstance(user, memref.StoreOp) and isinstance(user.memref.owner, memref.AllocaOp | memref.AllocOp):
-                for reader in (other.operation for other in user.memref.uses):
-                    loop = reader.parent_op()
-                    if isinstance(reader, memref.LoadOp) and isinstance(loop, scf.WhileOp) \
-                            and reader.parent_region() is loop.before_region:
-                        yield loop
+            elif isinstance(user, memref.StoreOp):
+                if user.value is value and isinstance(user.memref.owner, memref.AllocaOp | memref.AllocOp):
+                    yield from _loops_with_condition_in(user.memref)
             elif not user.regions:
                 fresh = [result for result in user.results if result not in found]
                 found.update(fresh)
                 waiting += fresh
+
+
+def _loops_with_condition_in(storage: SSAValue) -> Iterator[scf.WhileOp]:
+    """Yields the ``while`` loops whose condition loads from scalar storage."""
+    for reader in [use.operation for use in storage.uses]:
+        loop = reader.parent_op()
+        if isinstance(reader, memref.LoadOp) and isinstance(loop, scf.WhileOp) and reader.parent_region() is loop.before_region:
+            yield loop
 
 
 def _viewed(value: SSAValue) -> SSAValue:
