@@ -2,7 +2,7 @@
 
     python benchmarks/deleted_waits.py                          # all steps, with the originals: no report is a false alarm
     python benchmarks/deleted_waits.py moe_dispatch_combine     # one ladder
-    python benchmarks/deleted_waits.py --markdown               # the table of docs/pods.md
+    python benchmarks/deleted_waits.py --markdown               # the table of docs/pods-missing-waits.md
 
 A program runs at the ladder's small sizes, with the sanitizer for each card and the one for the pod. It is reported if one of
 them finds something, or the run ends with an error of its own; ``values`` are wrong values that nothing explains. A barrier of
@@ -111,7 +111,7 @@ def reports(folder: Path, step: str, deleted: Deletion | None = None) -> list[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ladders", nargs="*", metavar="LADDER", help="names of folders of examples/pods; all without one")
-    parser.add_argument("--markdown", action="store_true", help="print the rows of the table in docs/pods.md")
+    parser.add_argument("--markdown", action="store_true", help="print the rows of the table in docs/pods-missing-waits.md")
     args = parser.parse_args()
     quiet = missed = 0
     for folder in pod_ladder.folders():

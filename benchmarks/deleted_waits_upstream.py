@@ -1,14 +1,14 @@
 """Deletes each wait of TileLang-Ascend's dispatch_combine_shmem.py, one at a time, and lists what reports it.
 
     python benchmarks/deleted_waits_upstream.py CHECKOUT                # all waits
-    python benchmarks/deleted_waits_upstream.py CHECKOUT --markdown     # the table of docs/pods.md
+    python benchmarks/deleted_waits_upstream.py CHECKOUT --markdown     # grouped, as in docs/pods-missing-waits.md
     python benchmarks/deleted_waits_upstream.py CHECKOUT --lines 163 205
 
 CHECKOUT is a checkout of tile-ai/tilelang-ascend, branch ascendc_pto, which is not part of this repository; torch is needed.
 The script's two kernels run unmodified on a pod of two cards (8 tokens of 64 elements a card, 6 experts, 4 Vector cores), with
 the sanitizer for each card and the one for the pod, and the results are compared with NumPy. A wait is a call of
-``barrier_all``, ``sync_all``, ``pipe_barrier`` or the script's ``sync_func``, a loop that polls a flag, or a put of a flag. The
-script has findings of its own; only those that it does not have are listed.
+``barrier_all``, ``sync_all``, ``pipe_barrier`` or the script's ``sync_func``, a loop that polls a flag, or a put of a flag.
+Findings that the unmodified script has too are left out.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def _line(site: Any) -> str:
 
 
 def _drive(card: pods.Card, made: Any) -> None:
-    """Dispatches the tokens of a card, and combines what comes back, which must be the weighted sum of the same token."""
+    """Dispatches the tokens of a card, and combines what comes back: experts return tokens unchanged, so that each result must
+    be the token times the sum of its weights."""
     rng = np.random.default_rng(0)
     experts = np.array([rng.permutation(RANKS * EXPERTS)[:CHOSEN] for _ in range(TOKENS)], np.int32)
     scales = rng.uniform(-1, 1, (TOKENS, CHOSEN)).astype(np.float32)
@@ -130,12 +131,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, metavar="CHECKOUT")
     parser.add_argument("--lines", nargs="+", type=int, help="the lines of the waits; all without this option")
-    parser.add_argument("--markdown", action="store_true", help="print the rows of the table in docs/pods.md")
+    parser.add_argument("--markdown", action="store_true", help="print a row for the lines with the same codes")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     compat.install()
     source = kernels_of(args.checkout / SCRIPT)
     lines, own, reported, every = source.splitlines(), run(source), 0, 0
+    by_codes: dict[str, list[int]] = {}
     if not args.markdown:
         print("the script itself:", ", ".join(sorted(_text(one) for one in own)), flush=True)
     for node in waits(source):
@@ -145,9 +147,13 @@ def main() -> None:
         codes = sorted({code for code, _, _ in found} - {"values"}) or sorted({code for code, _, _ in found})
         every, reported = every + 1, reported + (bool(codes) and codes != ["values"])
         text = lines[node.lineno - 1].split("#")[0].strip()
-        print(f"| {node.lineno} | `{text}` | {', '.join(codes) or 'nothing'} |" if args.markdown else
-              f"{node.lineno} {text}: {', '.join(sorted(_text(one) for one in found)) or 'nothing'}", flush=True)
-    if not args.markdown:
+        by_codes.setdefault(", ".join(codes) or "nothing", []).append(node.lineno)
+        if not args.markdown:
+            print(f"{node.lineno} {text}: {', '.join(sorted(_text(one) for one in found)) or 'nothing'}", flush=True)
+    if args.markdown:
+        for reporting, those in by_codes.items():
+            print(f"| {', '.join(map(str, those))} | {reporting} |")
+    else:
         print(f"{reported} of {every} are reported")
     sys.stdout.flush()
 

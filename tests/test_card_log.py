@@ -12,8 +12,8 @@ WORD = (1, 0)
 def _log(*signals: tuple[int, int, bool]) -> CardLog:
     """A log in which card 0 sends signals to a word of card 1: the numbers before and after, and whether they add."""
     log = CardLog(2)
-    log.called(0, "sends")
-    log.called(1, "waits")
+    log.begin_kernel(0, "sends")
+    log.begin_kernel(1, "waits")
     for core, (before, after, adds) in enumerate(signals):
         log.sent(0, core, WORD, before, after, adds=adds)
     return log
@@ -60,10 +60,10 @@ def test_whether_only_signals_change_a_word(signals: list[tuple[int, int, bool]]
 def test_a_signal_belongs_to_the_call_that_runs() -> None:
     log = CardLog(1)
     for number in range(2):
-        log.called(0, "kernel")
+        log.begin_kernel(0, "kernel")
         log.sent(0, "core", (0, 0), number, number + 1, adds=True)
         log.sent(0, "core", (0, 8), 0, 1, adds=False)
-        log.launched(0, None)
+        log.end_kernel(0, None)
     log.sent(0, "core", (0, 0), 2, 3, adds=True)  # no compiled kernel runs
     assert [change.signal for change in log.words[0, 0].changes] == [ActId(0, 0, "core", 0), ActId(0, 1, "core", 0)]
     for call in log.cards[0]:
@@ -74,7 +74,7 @@ def test_a_signal_belongs_to_the_call_that_runs() -> None:
 def test_a_barrier_has_the_arrivals_of_its_turn_of_all_members() -> None:
     log = CardLog(2)
     for rank in range(2):
-        log.called(rank, "kernel")
+        log.begin_kernel(rank, "kernel")
     for _turn in range(2):
         for rank in range(2):
             log.arrived(rank, "core", 0)

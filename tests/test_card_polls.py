@@ -247,3 +247,13 @@ def test_a_number_of_elements_of_run_time(between: bool, count: int, interpreted
         wanted = np.where(np.arange(most) < count, np.arange(most, dtype=np.float32) + 10000 * (2 - rank), 0)
         np.testing.assert_array_equal(y, wanted)
         np.testing.assert_array_equal(z, wanted)
+
+
+def test_other_schedules_are_refused() -> None:
+    """A schedule that executes ops in another order would execute such a loop again and again."""
+    def body(card: Card) -> None:
+        exchange(card.rank, False).program.run([card.tensor(8)], blocks=1, schedule="latest")
+
+    error = failure(body)
+    assert error.code == "T413"
+    assert "reads in a loop what other cards write" in error.message

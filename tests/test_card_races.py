@@ -102,7 +102,7 @@ def test_an_access_that_is_noted_late_has_the_time_at_which_it_was_made(heap: np
     """The reads of a kernel are noted when it returns, after the other card has been told that they are over."""
     for steps, code in ((1, ""), (2, "S231")):
         races = CardRaces(heap)
-        races.launched(1)
+        races.begin_kernel(1)
         races.acquire(1, "never set", CORE)
         races.release(1, "read", CORE)
         races.acquire(0, "read", CORE)
@@ -119,7 +119,7 @@ def test_a_late_access_that_races_with_a_write_that_was_replaced_is_found_at_the
     """Rank 1 writes, waits until rank 0 has read, and writes again; only the first write is not ordered with the read."""
     for waits_first in (False, True):
         races = CardRaces(heap)
-        races.launched(0)
+        races.begin_kernel(0)
         if waits_first:
             races.release(1, "written", CORE)
         else:

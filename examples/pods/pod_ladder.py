@@ -40,7 +40,8 @@ class PodLadder:
         result: returns the result of a card from its tensors after the program, and the sizes.
         tolerance: the largest absolute error of a result; 0 for results that are exact.
         routed: for a problem whose kernels depend on the elements of tensors that other cards write, these tensors of a card
-            with the elements; the times of such kernels are those of a run of one card alone.
+            with the elements, which are counts; the times of such kernels are those of a run of one card alone, for which the
+            sum of the counts is largest.
     """
 
     small: Case
@@ -81,26 +82,29 @@ class PodLadder:
             np.testing.assert_allclose(got, wanted, rtol=0, atol=self.tolerance, err_msg=f"rank {rank}")
 
     def times_us(self, program: Program) -> list[float]:
-        """Returns the modelled microseconds of each launch of a card, at the large sizes."""
+        """Returns the modelled microseconds of each launch of a card, at the large sizes: of the card that gets the most, if
+        the cards do unequal work."""
         if self.routed is None:
             return [float(kernel.estimate().time_us) for kernel, _ in program(rank=0, **self.large)]
         sizes = dict(self.large)
-        given = self.tensors(rank=0, **sizes) | self.routed(rank=0, **sizes)
+        sent = [self.routed(rank=one, **sizes) for one in range(sizes["ranks"])]
+        rank = max(range(sizes["ranks"]), key=lambda one: sum(int(part.sum()) for part in sent[one].values()))
+        given = self.tensors(rank=rank, **sizes) | sent[rank]
 
         def body(card: pods.Card) -> list[float]:
             own = dict(given)
             for name in sorted(self.shared):
                 own[name] = card.tensor(given[name].shape, given[name].dtype)
-                if card.rank == 0:
+                if card.rank == rank:
                     own[name][...] = given[name]
             times = []
-            for kernel, names in program(rank=0, **sizes) if card.rank == 0 else ():
+            for kernel, names in program(rank=rank, **sizes) if card.rank == rank else ():
                 with rehearsal():  # neither waits for the other cards nor writes to them
                     kernel(*(own[name] for name in names))
                 times.append(float(kernel.last_launch.time_us))
             return times
 
-        return pods.run(body, sizes["ranks"])[0]
+        return pods.run(body, sizes["ranks"])[rank]
 
     def check(self, program: Program) -> None:
         """The main function of a step's script: checks values, and prints the modelled times."""

@@ -63,7 +63,7 @@ class Meeting(NamedTuple):
     """A wait at a barrier of a team inside of a kernel.
 
     Attributes:
-        arrivals: the waits of all cards of the team at this barrier; none for a core that meets no cards.
+        arrivals: the waits of all cards of the team at this barrier; none for a core that does not take part.
     """
 
     arrivals: tuple[ActId, ...]
@@ -126,7 +126,7 @@ class CardCall:
 
 
 class Met(NamedTuple):
-    """States that a card was at a barrier of all cards between its calls."""
+    """Records that a card was at a barrier of all cards between its calls."""
 
 
 class CardLog:
@@ -148,26 +148,26 @@ class CardLog:
         self._arrivals: dict[tuple[int, int], list[ActId]] = {}
         self._lock = threading.Lock()
 
-    def called(self, rank: int, name: str) -> None:
-        """States that a kernel of a card begins."""
+    def begin_kernel(self, rank: int, name: str) -> None:
+        """Records that a kernel of a card begins."""
         call = CardCall(name)
         self._running[rank] = self._counts[rank], call
         self._counts[rank] += 1
         self.cards[rank].append(call)
 
-    def launched(self, rank: int, launch: Any) -> None:
-        """States that the kernel that a card has begun has ended."""
+    def end_kernel(self, rank: int, launch: Any) -> None:
+        """Records that the kernel that a card has begun has ended."""
         running = self._running[rank]
         if running is not None:
             running[1].launch = launch
             self._running[rank] = None
 
     def met(self, rank: int) -> None:
-        """States that a card has been at a barrier of all cards between its calls."""
+        """Records that a card has been at a barrier of all cards between its calls."""
         self.cards[rank].append(Met())
 
     def sent(self, rank: int, core: Core, word: Word, before: int, after: int, *, adds: bool) -> None:
-        """States that a core sends a signal; called while no other card changes the word, before it changes.
+        """Records that a core sends a signal; called while no other card changes the word, before it changes.
 
         Args:
             rank: the card.
@@ -182,7 +182,7 @@ class CardLog:
                 self.words.setdefault(word, SignalLog()).changes.append(Change(signal, before, after, adds))
 
     def waited(self, rank: int, core: Core, word: Word, holds: Callable[[Any], bool]) -> None:
-        """States that a core has waited for a word.
+        """Records that a core has waited for a word.
 
         Args:
             rank: the card.
@@ -195,7 +195,7 @@ class CardLog:
             self._append(rank, core, WordWait(word, holds, 0 if log is None else len(log.changes)))
 
     def arrived(self, rank: int, core: Core, team: int) -> None:
-        """States that a card has reached a barrier of a team inside of a kernel."""
+        """Records that a card has reached a barrier of a team inside of a kernel."""
         with self._lock:
             running = self._running[rank]
             if running is not None:
@@ -203,13 +203,13 @@ class CardLog:
                 self._arrivals.setdefault((team, rank), []).append(ActId(rank, number, core, len(call.acts.get(core, ()))))
 
     def passed(self, rank: int, core: Core, team: int, members: Sequence[int]) -> None:
-        """States that a core goes on after a barrier of a team.
+        """Records that a core goes on after a barrier of a team.
 
         Args:
             rank: the card.
             core: the core of the card.
             team: the number of the team.
-            members: the cards of the team; none for a core that only executes the statement and meets no cards.
+            members: the cards of the team; none for a core that only executes the statement and does not take part.
         """
         with self._lock:
             turn = len(self._arrivals.get((team, rank), ())) - 1

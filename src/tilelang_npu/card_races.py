@@ -6,13 +6,14 @@ unknown time: it happens before a signal only if the card called ``T.shmem_quiet
 with the put has returned.
 
 The order is computed with vector clocks. A clock maps actors to times; the actors are each card, and, for the puts that are in
-flight, each core of each card. Of each byte of the symmetric heap, marks state the last write, and the last read, put and
-addition of each card. A card is one actor: its cores are taken to be in the order in which the simulator ran them.
+flight, each core of each card. A card is one actor: its cores are taken to be in the order in which the simulator ran them. For
+each byte of the symmetric heap, the detector keeps marks: the last write by any card, and the last read, put and addition of
+each card.
 
-Each access is compared with the marks as soon as it is known, so that a race is reported before its consequences. What a
-kernel accesses in its own card's part is known only after the kernel has returned, when later accesses of other cards may have
-replaced the marks. Therefore the accesses are compared once more at each barrier of all cards and at the end, in an order in
-which each access comes after all that happen before it: there the last write of a byte is enough to find a race (Flanagan and
+An access is compared with the marks when it is recorded, so that a race is reported before its consequences. The accesses of a
+kernel to its own card are recorded only when the kernel has returned, and later accesses of other cards may have replaced the
+marks by then. Therefore all accesses are compared once more at each barrier of all cards and at the end, sorted so that an
+access follows everything that happens before it. In this order the last write of a byte is enough to find a race (Flanagan and
 Freund, "FastTrack", 2009), whichever thread ran first.
 """
 
@@ -43,7 +44,7 @@ class _Access:
 
     Attributes:
         rank: the card that makes the access.
-        actor, time: the actor and its time; a later access is ordered if its clock has this time of the actor.
+        actor, time: the actor and its time; a later access is ordered if its clock has at least this time of the actor.
         issued: the card's own time when it issued the access.
         clock: what happens before the access.
         writes: whether the card writes the bytes.
@@ -104,14 +105,13 @@ class CardRaces:
     # -- order ---------------------------------------------------------------------------------------------------------
 
     def release(self, rank: int, what: Hashable, core: Core = None, *, adds: bool = False) -> None:
-        """States that a card sets a signal, or reaches a barrier.
+        """Records that a card sets a signal, or reaches a barrier.
 
         Args:
             rank: the card.
             what: the signal or the barrier.
             core: the core of the card.
-            adds: whether those who wait for it also know what earlier sets of it have released; otherwise this set replaces
-                them.
+            adds: whether a wait for it is also ordered after the earlier signals of its kind; otherwise only after this one.
         """
         with self._lock:
             sent = {**self._known[rank], rank: self._times[rank]}
@@ -122,13 +122,13 @@ class CardRaces:
             self._log(rank, core)
 
     def acquire(self, rank: int, what: Hashable, core: Core = None) -> None:
-        """States that a card has waited for a signal or a barrier: it knows what has been released with it."""
+        """Records that a card has waited for a signal or a barrier, and is ordered after what the senders did before."""
         with self._lock:
             _join(self._known[rank], self._released.get(what, {}))
             self._log(rank, core)
 
     def acquire_puts(self, rank: int, array: NDArray[Any], core: Core = None) -> None:
-        """States that a card has polled: it knows what other cards knew and had done when they made the puts that it has read.
+        """Records that a card has polled: it is ordered after what other cards did before the puts that it has read.
 
         Args:
             rank: the card.
@@ -150,7 +150,7 @@ class CardRaces:
         return bool(array.size) and 0 <= int(array.__array_interface__["data"][0]) - self._start < self._size
 
     def complete(self, rank: int, core: Core = None, *, logs: bool = True) -> None:
-        """States that the puts of a core have ended; without a core, those of all cores of the card.
+        """Records that the puts of a core have ended; without a core, those of all cores of the card.
 
         Args:
             rank: the card.
@@ -165,21 +165,21 @@ class CardRaces:
             if logs:
                 self._log(rank, core)
 
-    def meet(self, rank: int, core: Core) -> None:
-        """States that a core has waited for other cores of its card."""
+    def pass_core_wait(self, rank: int, core: Core) -> None:
+        """Records that a core has waited for other cores of its card."""
         with self._lock:
             self._log(rank, core)
 
-    def launched(self, rank: int) -> None:
-        """States that a kernel of a card begins."""
+    def begin_kernel(self, rank: int) -> None:
+        """Records that a kernel of a card begins."""
         with self._lock:
             for key in [key for key in self._logs if key[0] == rank]:
                 del self._logs[key]
             self._logs[rank, None] = [({**self._known[rank]}, self._times[rank])]
 
     def clock_after(self, rank: int, core: Core, steps: int) -> tuple[Clock, int]:
-        """Returns what a core of the running kernel knew, and the card's time, after the core had executed a number of signals,
-        waits, for cards or for cores, and calls of ``quiet``."""
+        """Returns the clock of a core of the running kernel, and the card's time, after the core had executed a number of
+        signals, waits (for cards or for cores) and calls of ``quiet``."""
         log = self._logs.get((rank, core), [])
         if not steps or not log:
             return self._logs.get((rank, None), [({}, 0)])[0]
@@ -219,7 +219,7 @@ class CardRaces:
             writes: whether the card writes them; otherwise it reads them.
             location: the line of the access; None if it is not known.
             core: for a put, the core that makes it: its data arrive at an unknown time. None for an access that has ended.
-            when: what the card knew when it made the access, and its time; None for now.
+            when: the card's clock and its own time at the access; None for now.
             adds: whether the card adds to the bytes, without interruption by other cards.
 
         Raises:

@@ -118,14 +118,14 @@ def _acting(heap: SymmetricHeap | None) -> SymmetricHeap | None:
 
 
 def complete_puts(core: Core = None) -> None:
-    """States that a core has waited until its puts have ended (``T.shmem_quiet``, ``T.shmem_fence``)."""
+    """Tells the race detector that a core has waited until its puts have ended (``T.shmem_quiet``, ``T.shmem_fence``)."""
     heap = _acting(current_heap())
     if heap is not None and heap.memory.races is not None:
         heap.memory.races.complete(heap.rank, core)
 
 
 def finish_puts(core: Core = None) -> None:
-    """States that a core has waited until its pipes are idle, in a kernel that polls: its puts have ended.
+    """Tells the race detector that a core has waited until its pipes are idle, in a kernel that polls: its puts have ended.
 
     CANN's ``aclshmem_quiet`` consists of such a barrier, and of a flush of the data cache, which puts do not use.
     """
@@ -135,7 +135,7 @@ def finish_puts(core: Core = None) -> None:
 
 
 def have_polled(array: Array, core: Core = None) -> None:
-    """States that a core has read an array to find out whether another card has written it.
+    """Tells the race detector that a core has read an array to find out whether another card has written it.
 
     What other cards have done before the puts whose values it has read is ordered before what the core does next.
     """
@@ -145,10 +145,10 @@ def have_polled(array: Array, core: Core = None) -> None:
 
 
 def pass_core_wait(core: Core) -> None:
-    """States that a core has waited for other cores of its card, and so knows what they have learnt of other cards."""
+    """Tells the race detector that a core has waited for other cores of its card, and so is ordered after what they are."""
     heap = _acting(current_heap())
     if heap is not None and heap.memory.races is not None:
-        heap.memory.races.meet(heap.rank, core)
+        heap.memory.races.pass_core_wait(heap.rank, core)
 
 
 class CardWait(ABC):
@@ -222,12 +222,12 @@ class SignalWait(CardWait):
 
 
 class PollWait(CardWait):
-    """A ``while`` loop that reads a tensor which other cards write, and that would repeat its last iteration.
+    """A ``while`` loop that polls a tensor on the symmetric heap.
 
-    The executed code calls :meth:`read` before each read of a tensor in the loop, :meth:`have_read` after it, :meth:`iterated`
-    at the end of each iteration, and :meth:`begin` before the next one. Between these two it waits, if :attr:`shared` is true:
-    the wait is over when an element that the iteration has read changes. An iteration whose state is not that of the previous
-    one is followed by the next one without a wait, so that loops end as well that count their iterations.
+    If an iteration has changed no state of the core, the core waits until an element that the iteration has read changes.
+    Otherwise, for example if the loop counts its iterations, the next iteration begins at once. The executed code calls
+    :meth:`read` before each read of a tensor in the loop, :meth:`have_read` after it, :meth:`iterated` at the end of each
+    iteration, and :meth:`begin` before the next one; it waits between the last two if :attr:`shared` is true.
 
     Args:
         acts: whether an iteration writes to tensors or other cards, so that the next one can have an effect although it reads
@@ -336,7 +336,7 @@ class BarrierWait(CardWait):
         if self._members:
             heap.memory.races.acquire(heap.rank, ("barrier", self._team), self.core)
         else:
-            heap.memory.races.meet(heap.rank, self.core)
+            heap.memory.races.pass_core_wait(heap.rank, self.core)
 
     def describe(self) -> str:
         return f"rank {', '.join(map(str, self._missing()))} to reach the barrier"

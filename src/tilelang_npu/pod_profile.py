@@ -85,18 +85,19 @@ class PodProfile:
             most[location] = max(most[location], us)
         return sorted(most.items(), key=lambda item: -item[1])
 
-    def with_links(self, times: float) -> PodProfile:
+    def with_links(self, factor: float) -> PodProfile:
         """Returns the profile of the same run with faster or slower links; no kernel runs again.
 
         Args:
-            times: the factor by which the bytes per second of all links are multiplied; latencies stay.
+            factor: the bytes per second of all links, relative to those of the chip, also if this profile has other links.
+                Latencies do not change.
 
         Raises:
             TileError: T435, the factor is not positive.
         """
-        if not isinstance(times, int | float) or not times > 0:
-            raise TileError(f"links cannot be {times} times as fast", code="T435", help="pass a positive number")
-        return PodProfile(self._log, self.results, times)
+        if not isinstance(factor, int | float) or not factor > 0:
+            raise TileError(f"links cannot be {factor} times as fast", code="T435", help="pass a positive number")
+        return PodProfile(self._log, self.results, factor)
 
     def __str__(self) -> str:
         said = [f"pod of {len(self.cards)} cards  {', '.join(self.chips)}, modelled",

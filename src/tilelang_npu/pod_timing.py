@@ -2,10 +2,10 @@
 
 A launch begins when the card's previous one has ended, and after a barrier of all cards when the last card has reached it.
 Inside of kernels, a wait for a signal ends at the first moment, after its core has reached it, at which the word has a number
-that ends it: the signals change the word in the order of their modelled times. These depend on the ends of earlier waits, also
-of other cards. So at first no wait ends, and only the signals before all waits have times. Each round ends the waits of which
-nothing that is still unknown can change the end, at least the one that ends first, and times the launches again (a conservative
-discrete-event simulation).
+that ends it: the signals change the word in the order of their modelled times. These times depend on the ends of earlier
+waits, also of other cards. So at first all waits are open, and only the signals before them have times. Each round closes every
+wait whose end no signal with an unknown time can still change, at least the one that ends first, and times the launches again
+(a conservative discrete-event simulation).
 
 If something else than signals changes a word in between, such as a store of the kernel, nothing is known of the time of that,
 and a wait ends when the signal has arrived that ended it in the run.

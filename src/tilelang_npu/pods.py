@@ -118,7 +118,7 @@ class Card:
         """Waits until all cards have called this method.
 
         Raises:
-            TileError: T433, a card has ended, or does not call it in time.
+            TileError: T433, a card has ended, or does not call it in time; S231 and S232, as :func:`run`, on rank 0.
         """
         self._heap.barrier()
         if self._heap.memory.log is not None:
@@ -157,7 +157,7 @@ class _LocalAccesses(Listener):
 
     def on_called(self, kernel: Any, call: BoundCall) -> None:
         """States that a kernel begins."""
-        self._races.launched(self._heap.rank)
+        self._races.begin_kernel(self._heap.rank)
 
     def _note(self, recorded: RecordedLaunch, shared: Mapping[int, NDArray[np.uint8]]) -> None:
         """Notes the accesses of a launch to the given arguments, by their numbers."""
@@ -208,11 +208,11 @@ class _Calls(Listener):
 
     def on_called(self, kernel: Any, call: BoundCall) -> None:
         """States that a kernel begins."""
-        self._log.called(self._rank, kernel.name)
+        self._log.begin_kernel(self._rank, kernel.name)
 
     def on_launched(self, kernel: Any, launch: AnyLaunch, findings: list[Finding]) -> None:
         """States that a kernel has ended."""
-        self._log.launched(self._rank, launch)
+        self._log.end_kernel(self._rank, launch)
 
 
 def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 20, timeout: float = 120.0,
@@ -232,8 +232,7 @@ def run(body: Callable[[Card], Result], ranks: int, *, heap_bytes: int = 256 << 
     Raises:
         TileError: T431, the number of cards is not possible; T434, ``heap_bytes`` is not positive; S231, a race between cards;
             S232, a signal that does not order a put; S308, cards that wait for signals that do not come; and any exception of
-            ``body``. If several cards fail, it is that of the first card that did not fail because another
-            one had.
+            ``body``. If several cards fail, it is that of the lowest rank whose failure does not follow from that of another.
     """
     return _run(body, ranks, heap_bytes, timeout, sanitize, interleaving, None)
 

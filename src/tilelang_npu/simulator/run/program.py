@@ -39,7 +39,7 @@ from tilelang_npu.simulator.run.reordered_execution import (
 from tilelang_npu.simulator.run.repeated_trace import trace_repeated
 from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.symmetric_heap import rehearsal
+from tilelang_npu.symmetric_heap import current_heap, rehearsal
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
 from tilelang_npu.target.chip_data import CoreKind
@@ -467,10 +467,9 @@ class Program:
         if schedule is not None and observer is not None:
             raise TileError(f"numbers can only be observed in program order, not with schedule {schedule!r}", code="T413",
                             help="leave out the schedule, or do not observe numbers")
-        if schedule is not None and any(isinstance(record.work, PeerWait) for function in self.functions
-                                        for record in function.records):
-            raise TileError(f"{self.name} waits for signals of other cards, and runs only in program order, not with schedule "
-                            f"{schedule!r}", code="T413", help="leave out the schedule")
+        if schedule is not None and (waits := self._waits_for_cards()):
+            raise TileError(f"{self.name} {waits}, and runs only in program order, not with schedule {schedule!r}", code="T413",
+                            help="leave out the schedule")
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name},", blocks, "blocks") as step:
@@ -563,6 +562,14 @@ class Program:
                             f"{self.chip.name} runs at most {self.cores}", code="S304",
                             help="launch at most as many blocks as cores, and let each block loop over several parts of the "
                                  "work")
+
+    def _waits_for_cards(self) -> str:
+        """Returns what of other cards the kernel waits for, as the end of a sentence; empty if it waits for none."""
+        records = [record for function in self.functions for record in function.records]
+        if any(isinstance(record.work, PeerWait) for record in records):
+            return "waits for signals of other cards"
+        return "reads in a loop what other cards write" if current_heap() is not None and any(
+            record.polls for record in records) else ""
 
     def _one_by_one(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
                     count: int | None = None) -> list[BlockRun]:

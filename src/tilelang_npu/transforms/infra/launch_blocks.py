@@ -24,13 +24,16 @@ __all__ = ["grid_position", "loop_over_blocks"]
 
 
 def grid_position(emit: OpBuilder, launch: tile.LaunchOp, grid: Sequence[Value], number: Value) -> list[Value]:
-    """Emits the position of a block along each axis of a launch's grid.
+    """Emits the operations that compute the position of a block along each axis of a launch's grid.
 
     Args:
         emit: the builder, at the place where the position is needed.
-        launch: the launch, which has the order of the blocks.
+        launch: the launch, whose ``panel`` and ``upright`` give the order of the blocks.
         grid: the number of blocks along each axis.
-        number: the number of the block, from 0 to the product of ``grid`` - 1.
+        number: the number of the block, at least 0 and less than the product of ``grid``.
+
+    Returns:
+        the index of the block along each axis, the first axis first.
     """
     places: list[Value] = []
     rest = list(grid)
@@ -57,7 +60,8 @@ def loop_over_blocks(launch: tile.LaunchOp, count: int, *, shared_buffers: bool 
     Block ``c`` executes the original blocks ``c``, ``c + count``, ``c + 2 * count`` and so on.
 
     Args:
-        launch: the launch, whose grid must be constant. It keeps the index of the Vector core, if it has one.
+        launch: the launch, whose grid must be constant. The last argument of its body, the index of the Vector core, stays if
+            there is one (``explicit_sub_block``).
         count: the new number of blocks.
         shared_buffers: whether allocations stay before the loop, so that all iterations use the same buffers.
 
@@ -105,10 +109,11 @@ def _emit_quotient(emit: OpBuilder, value: Value, extent: Value) -> Value:
 
 
 def _panel_position(emit: OpBuilder, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
-    """Returns the position of block ``number`` along an axis that is divided into panels of ``width``, and across it.
+    """Returns the position of block ``number`` along an axis that is divided into panels of ``width``, and along the other one.
 
-    Blocks fill a panel one after another along its width, and every second panel is filled backwards across. The last panel may
-    be narrower.
+    Within a panel the position along the divided axis changes first; the other position then increases, or decreases in every
+    second panel. The last panel may be narrower. The first blocks of a grid of 4 x 3 with panels of 2 are at (0, 0), (1, 0),
+    (0, 1), (1, 1), (0, 2), (1, 2), and the next panel begins at (2, 2), (3, 2), (2, 1).
     """
     whole_view = emit.mul(across, width)
     panel, inside = _emit_quotient(emit, number, whole_view), _emit_remainder(emit, number, whole_view)

@@ -18,8 +18,8 @@ iteration to the next. These launches stay as they are:
 - launches with at most as many blocks as cores, or a number of blocks that is known only when the kernel runs;
 - launches that use the Cube cores, whose loops along K load their operands while they multiply anyway;
 - launches with a ``T.Scope``, flags or barriers of the author;
-- launches in which the order of blocks can be seen: with atomic operations, output for debugging, signals, or accesses to
-  another card, or with loads from a tensor that the launch stores;
+- launches whose result depends on the order of blocks: with atomic operations, output for debugging, signals, other operations
+  that access tensors themselves (such as transfers to another card), or loads from a tensor that the launch stores;
 - launches whose blocks loop over tiles of tensors: such loops overlap already, and a block is long. If the cores wait for HBM,
   it is then better that each takes its next block when it is free;
 - launches with branches, ``while`` loops or loops of a number of iterations that is not constant: blocks may differ in length.
@@ -81,12 +81,12 @@ class MakePersistent(ModulePass):
 
 
 def _is_independent(launch: tile.LaunchOp) -> bool:
-    """Whether a block of a launch can follow another one on the same core without a difference that can be seen."""
+    """Whether the result of a launch does not depend on the order of its blocks, and the compiler chooses their cores."""
     return is_left_to_compiler(launch) and not any(map(_orders_blocks, launch.walk())) and not _loads_what_it_stores(launch)
 
 
 def _orders_blocks(op: Operation) -> bool:
-    """Whether the order of blocks can be seen by what an operation does besides its loads and stores."""
+    """Whether the effect of an operation besides its loads and stores depends on the order of blocks."""
     return isinstance(op, tile.PrintfOp | tile.DumpOp | tile.PrintOp | tile.SignalOp) or (
         isinstance(op, tile.CallOp) and any(space_of(root_of(use.value)) == GM for use in accesses_within(op)))
 
@@ -101,7 +101,7 @@ def _loads_what_it_stores(launch: tile.LaunchOp) -> bool:
 
 
 def _has_equal_short_blocks(launch: tile.LaunchOp) -> bool:
-    """Whether all blocks of a launch execute the same operations, and access each tile of a tensor once."""
+    """Whether a launch has no branch, no ``while``, and no loop that accesses tensors or whose trip count is not constant."""
     ranges = Ranges()
     return not any(isinstance(op, scf.IfOp | scf.WhileOp)
                    or (isinstance(op, scf.ForOp) and (_accesses_tensors(op) or None in [
