@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from threading import RLock
@@ -17,6 +18,22 @@ Key = TypeVar("Key")
 
 _LOCK = " lock"
 """The key of the lock in an object's ``__dict__``: no attribute has this name."""
+
+
+PARSING = RLock()
+"""Held by a thread that calls ``ast.parse``: in CPython 3.11 and earlier, several threads may not call it at the same time. It
+counts the depth of the tree in a variable of the interpreter, and a thread that is interrupted there gets a SystemError
+(python/cpython#106905)."""
+
+
+def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
+    """Returns the syntax tree of Python source, as ``ast.parse``, for one thread at a time (:data:`PARSING`).
+
+    Raises:
+        SyntaxError: the text is not valid Python.
+    """
+    with PARSING:
+        return ast.parse(text, filename)
 
 
 class once(Generic[Owner, Value]):

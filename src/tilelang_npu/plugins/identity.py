@@ -23,6 +23,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
+from tilelang_npu.sharing import parse_python
+
 __all__ = ["source_digest"]
 
 _FIXED = frozenset({"tilelang_npu", "tilelang", "numpy", "xdsl", "ml_dtypes", *sys.stdlib_module_names})
@@ -102,7 +104,7 @@ def _imported(text: str, package: str) -> set[str]:
         package: the name of the package that the module belongs to, for relative imports.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError):
         return set()
     found: set[str] = set()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.traced.author import user_location
 
 
@@ -90,7 +91,7 @@ def _parse(file: str, text: str) -> _File:
     known = _PARSED.get(file)
     if known is None or known.text != text:
         try:
-            tree = ast.parse(text, filename=file)
+            tree = parse_python(text, filename=file)
         except SyntaxError as problem:
             raise TileError(f"{file} was changed since it was imported and is no longer valid Python: {problem.msg}",
                             code="T143", location=Location(file, problem.lineno or 1), help="import it again") from None

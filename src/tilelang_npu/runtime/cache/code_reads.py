@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import NamedTuple
 
+from tilelang_npu.sharing import PARSING
+
 Chain = tuple[str, ...]
 """A name, followed by the attributes that are read from its value: ``("config", "tiles", "M")`` for ``config.tiles.M``."""
 
@@ -162,7 +164,8 @@ def _chains_in_texts(constants: tuple[object, ...]) -> Iterator[Chain]:
             yield from _chains_in_texts(constant)
         elif isinstance(constant, str) and constant.isprintable():
             try:
-                tree = ast.parse(constant, mode="eval")
+                with PARSING:
+                    tree = ast.parse(constant, mode="eval")
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 continue
             yield from chains_in(tree)

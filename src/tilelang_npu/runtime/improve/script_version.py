@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.sharing import parse_python
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
@@ -89,7 +90,7 @@ class ScriptVersion:
         name = f"<{self.path.name}, version {number}>"  # its lines differ from those of the file
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(keepends=True), name)
         linecache.cache.pop(f"<{self.path.name}, version {number - _MAX_SOURCES}>", None)
-        tree = ast.parse(self.text, name)
+        tree = parse_python(self.text, name)
         tree.body = list(_definitions(tree, self.factory))
         names = dict(self.names)
         exec(compile(tree, name, "exec", dont_inherit=True), names)

@@ -18,6 +18,7 @@ from typing import TypeVar
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Unpinned
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.settings.jit_settings import MadeBy
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.source_changes import SourceChange
 
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -43,7 +44,7 @@ class _SourceFile:
         if not self.lines:
             msg = f"{path} cannot be read"
             raise SyntaxError(msg)
-        self.tree = ast.parse("\n".join(self.lines))
+        self.tree = parse_python("\n".join(self.lines))
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:

@@ -15,6 +15,7 @@ from typing import Literal
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.simulator.codegen.code_scopes import Int, Line
 from tilelang_npu.simulator.codegen.op_recorder import Costing, Operand
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
@@ -76,7 +77,7 @@ class StepwiseEmitter(PythonEmitter):
         if self._pending is None:
             return
         (event, operands), self._pending = self._pending, None
-        used = {node.id for text in self._body for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        used = {node.id for text in self._body for node in ast.walk(parse_python(text)) if isinstance(node, ast.Name)}
         names = "".join(f"{name}, " for name in sorted(used - self.globals.keys() - vars(builtins).keys() - {"nd"}))
         views = "".join(f"{self.array(operand.buffer)}, " for operand in operands)
         function = self.fresh("f")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.simulator.machine.batched_integers import NotBatchableError
 from tilelang_npu.simulator.machine.core_coroutines import FLAGS
 from tilelang_npu.simulator.machine.datapath import no_multiplier
@@ -287,7 +288,7 @@ def repeatable_loops(source: str) -> frozenset[int]:
     Args:
         source: the code of a traced function.
     """
-    tree = ast.parse(source)
+    tree = parse_python(source)
     assigned: dict[str, list[int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in ("ev", "gm"):
