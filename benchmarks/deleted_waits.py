@@ -77,10 +77,15 @@ def deletions(folder: Path) -> Iterator[Deletion]:
 
 def changed(source: str, line: int) -> str:
     """Returns the source of a step with the statement that begins at a line replaced by ``pass``."""
+    return without(source, next(node for node in ast.walk(ast.parse(source))
+                                if isinstance(node, ast.Expr) and node.lineno == line))
+
+
+def without(source: str, node: ast.stmt) -> str:
+    """Returns a source with a statement replaced by ``pass``; its lines keep their numbers."""
     lines = source.splitlines(keepends=True)
-    node = next(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr) and node.lineno == line)
     assert node.end_lineno is not None
-    lines[line - 1:node.end_lineno] = [" " * node.col_offset + "pass\n", *["\n"] * (node.end_lineno - line)]
+    lines[node.lineno - 1:node.end_lineno] = [" " * node.col_offset + "pass\n", *["\n"] * (node.end_lineno - node.lineno)]
     return "".join(lines)
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from deleted_waits import without
 
 from tilelang_npu import TileError, compat, pods
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer
@@ -62,15 +63,6 @@ def waits(source: str) -> Iterator[ast.stmt]:
             name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             if name in WAITS or (name == "shmem_ub_put_nbi" and ast.unparse(call.args[0]) in FLAGS):
                 yield node
-
-
-def without(source: str, node: ast.stmt | None) -> str:
-    """Returns the source with a statement replaced by ``pass``; its lines keep their numbers."""
-    lines = source.splitlines(keepends=True)
-    if node is not None:
-        assert node.end_lineno is not None
-        lines[node.lineno - 1:node.end_lineno] = [" " * node.col_offset + "pass\n", *["\n"] * (node.end_lineno - node.lineno)]
-    return "".join(lines)
 
 
 def run(source: str) -> Found:

@@ -63,5 +63,4 @@ def kernel():
     found = [node.lineno for node in deleted_waits_upstream.waits(source)]
     assert found == [2, 5, 6, 8]
     poll = next(node for node in deleted_waits_upstream.waits(source) if node.lineno == 6)
-    assert deleted_waits_upstream.without(source, poll).splitlines()[5:] == ["    pass", "", ""]
-    assert deleted_waits_upstream.without(source, None) == source
+    assert deleted_waits.without(source, poll).splitlines()[5:] == ["    pass", "", ""]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tilelang_npu
 from tilelang_npu.sharing import parse_python
 from tilelang_npu.traced import source
 
@@ -44,3 +46,11 @@ def test_a_tree_has_the_lines_of_the_text() -> None:
     assert statement.lineno == 3
     with pytest.raises(SyntaxError, match="invalid syntax"):
         parse_python("x =", "a.py")
+
+
+def test_no_other_module_calls_the_parser() -> None:
+    """``code_reads`` parses expressions, with the same lock; the plug-in of mypy may import nothing of the package."""
+    root = Path(tilelang_npu.__file__).parent
+    texts = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in root.rglob("*.py")}
+    found = {name for name, text in texts.items() if "ast.parse(" in text}
+    assert found == {"sharing.py", "runtime/cache/code_reads.py", "mypy_plugin.py"}

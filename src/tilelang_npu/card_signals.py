@@ -145,7 +145,7 @@ def have_polled(array: Array, core: Core = None) -> None:
 
 
 def pass_core_wait(core: Core) -> None:
-    """Tells the race detector that a core has waited for other cores of its card, and so is ordered after what they are."""
+    """Tells the race detector that a core has waited for other cores of its card: what is ordered before them is before it."""
     heap = _acting(current_heap())
     if heap is not None and heap.memory.races is not None:
         heap.memory.races.pass_core_wait(heap.rank, core)

@@ -21,12 +21,12 @@ _LOCK = " lock"
 
 
 PARSING = RLock()
-"""Held by a thread that calls ``ast.parse``: in CPython 3.11 and earlier, several threads may not call it at the same time. It
-counts the depth of the tree in a variable of the interpreter, and a thread that is interrupted there gets a SystemError
-(python/cpython#106905)."""
+"""Held by a thread that calls ``ast.parse``, which several threads may not call at the same time: it counts the depth of the
+tree in a variable of the interpreter, and a thread that is interrupted there gets a SystemError (seen with CPython 3.11.7; see
+python/cpython#106905)."""
 
 
-def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
+def parse_python(text: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """Returns the syntax tree of Python source, as ``ast.parse``, for one thread at a time (:data:`PARSING`).
 
     Raises:

@@ -27,6 +27,7 @@ from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.jit import recording
 from tilelang_npu.runtime.reports.static_checker import ASSUMED_SIZE, Checker, KernelCheck
 from tilelang_npu.runtime.settings.environment import most_ops
+from tilelang_npu.sharing import parse_python
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
@@ -218,7 +219,7 @@ class _WithoutAssertions(ast.NodeTransformer):
         """Returns a statement that evaluates the operands of a removed comparison, and ignores errors of this evaluation."""
         if not any(isinstance(part, ast.Call) for part in ast.walk(compared)):
             return ast.copy_location(ast.Pass(), node)
-        (tried,) = ast.parse(_TRIED).body
+        (tried,) = parse_python(_TRIED).body
         assert isinstance(tried, ast.Try)
         for part in ast.walk(tried):
             ast.copy_location(part, node)

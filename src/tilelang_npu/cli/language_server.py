@@ -34,6 +34,7 @@ from tilelang_npu import __version__
 from tilelang_npu.cli.checked_text import LineMap
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.errors import TileError
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.source_changes import SourceChange
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class _Editor:
         """Returns the syntax tree of a document, which is parsed and not run, or the error that ended parsing."""
         source = self._server.workspace.get_text_document(uri).source
         try:
-            return ast.parse(source)
+            return parse_python(source)
         except SyntaxError as error:
             return error
         except (ValueError, RecursionError, MemoryError):  # null bytes, nesting beyond the parser's stack

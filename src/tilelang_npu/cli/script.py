@@ -27,6 +27,7 @@ from tilelang_npu.runtime.jit.recording import Record, record
 from tilelang_npu.runtime.reports.static_checker import Checker
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.targets import find_chip
+from tilelang_npu.sharing import parse_python
 from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS, validate_optimisations
 
 __all__ = [
@@ -212,7 +213,7 @@ def execute(
                 if transform is None:
                     outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
                 else:
-                    tree = transform(ast.parse(path.read_bytes(), str(path)))
+                    tree = transform(parse_python(path.read_bytes(), str(path)))
                     outcome.names = _run_tree(tree, path, module_name, names or {})
             except SystemExit as end:
                 outcome.error = end

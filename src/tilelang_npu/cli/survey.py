@@ -32,6 +32,7 @@ from tilelang_npu.progress import shown
 from tilelang_npu.runtime.kernel.executors import HELP, compute_each, open_executor
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.file_writing import replacing
+from tilelang_npu.sharing import parse_python
 
 __all__ = ["add_to", "survey"]
 
@@ -134,7 +135,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _tree(file: Path) -> ast.Module | None:
     try:
-        return ast.parse(file.read_bytes())
+        return parse_python(file.read_bytes())
     except (SyntaxError, ValueError):
         return None
 

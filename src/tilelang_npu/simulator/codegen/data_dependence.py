@@ -21,8 +21,10 @@ from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.handlers import has_effect
 from tilelang_npu.simulator.machine.placeholder_data import DataUse, DataUses
 
-_STORAGE = (memref.AllocaOp, memref.AllocOp)
-_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
+STORAGE = (memref.AllocaOp, memref.AllocOp)
+"""The ops that allocate scalar storage."""
+VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
+"""The ops that make a view of their first operand."""
 _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp,
           hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp)
 
@@ -78,7 +80,7 @@ def _condition(op: Operation) -> SSAValue | None:
 
 
 def _is_storage(value: SSAValue) -> bool:
-    return isinstance(value.owner, _STORAGE)
+    return isinstance(value.owner, STORAGE)
 
 
 def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue]:
@@ -175,7 +177,7 @@ def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[DataUse]:
             yield DataUse("trips", location_of(op))
         elif _condition(op) in unknown:
             yield DataUse("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)
-        elif isinstance(op, _VIEWS):
+        elif isinstance(op, VIEWS):
             if any(operand in unknown for operand in op.operands[1:]):
                 yield DataUse("place", _used_at(op))
         elif isinstance(op, (memref.LoadOp, memref.StoreOp)):

@@ -24,6 +24,7 @@ from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.control import iteration_number
+from tilelang_npu.simulator.codegen.data_dependence import STORAGE, VIEWS
 from tilelang_npu.simulator.codegen.data_starts import data_start, unclamped_start
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import is_truth
@@ -360,8 +361,8 @@ def _is_first_poll(op: memref.LoadOp) -> bool:
     memref again: the condition of such a loop is computed once before it, and then in each iteration."""
     if not isinstance(op.memref.type, MemRefType) or op.memref.type.memory_space != hivm.address_space("gm"):
         return False
-    source = _viewed(op.memref)
-    return any(isinstance(inner, memref.LoadOp) and _viewed(inner.memref) is source
+    source = _without_views(op.memref)
+    return any(isinstance(inner, memref.LoadOp) and _without_views(inner.memref) is source
                for loop in _loops_decided_by(op.results[0]) for inner in loop.walk())
 
 
@@ -375,7 +376,7 @@ def _loops_decided_by(number: SSAValue) -> Iterator[scf.WhileOp]:
             if isinstance(user, scf.WhileOp):
                 yield user
             elif isinstance(user, memref.StoreOp):
-                if user.value is value and isinstance(user.memref.owner, memref.AllocaOp | memref.AllocOp):
+                if user.value is value and isinstance(user.memref.owner, STORAGE):
                     yield from _loops_with_condition_in(user.memref)
             elif not user.regions:
                 fresh = [result for result in user.results if result not in found]
@@ -391,9 +392,9 @@ def _loops_with_condition_in(storage: SSAValue) -> Iterator[scf.WhileOp]:
             yield loop
 
 
-def _viewed(value: SSAValue) -> SSAValue:
+def _without_views(value: SSAValue) -> SSAValue:
     """Returns the memref of which a value is a view, or a view of a view."""
-    while isinstance(value.owner, memref.SubviewOp | memref.ReinterpretCastOp | memref.ViewOp | memref.CastOp):
+    while isinstance(value.owner, (*VIEWS, memref.CastOp)):
         value = value.owner.operands[0]
     return value
 

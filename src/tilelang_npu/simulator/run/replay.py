@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 
 Arrays = Sequence[Array | None]
-_FEW_OPS = 5_000
-"""The ops that a core may issue on test values besides those of the launch: a fraction of a second."""
+_FEW_OPS = 20_000
+"""The ops that a core may issue on test values in addition to those of the launch: about a second. Loops that issue no ops may
+have ``loop_limits.IDLE`` times as many iterations."""
 
 
 class Replay:
