@@ -505,3 +505,49 @@ def test_two_launches_that_do_not_fit() -> None:
     np.testing.assert_array_equal(b, a.max(1))
     np.testing.assert_array_equal(c, a.sum(0))
     assert [text.rpartition(" ")[2] for text in strips_of(kernel)] == ["rows", "columns"]
+
+
+def weighted_scores(S: int, N: int, heads: int, rows: int, queries: int) -> Any:
+    """Products of keys and queries, in a loop whose length is data, weighted and added up over the heads."""
+    @T.prim_func
+    def main(Q: T.Tensor((S * heads, 64), "float16"), K: T.Tensor((N, 64), "float16"), F: T.Tensor((N,), "float32"),
+             W: T.Tensor((S, heads), "float32"), E: T.Tensor((S,), "int32"), O: T.Tensor((S, N), "float32")):
+        with T.Kernel(T.ceildiv(S, queries), threads=128) as block:
+            q = T.alloc_shared((queries * heads, 64), "float16")
+            k = T.alloc_shared((rows, 64), "float16")
+            f = T.alloc_fragment((rows,), "float32")
+            s = T.alloc_fragment((rows, queries * heads), "float32")
+            by_query = T.reshape(s, (rows, queries, heads))
+            o = T.alloc_fragment((rows, queries), "float32")
+            w = T.alloc_fragment((queries, heads), "float32")
+            end = T.alloc_var("int32", init=0)
+            for i in T.serial(queries):
+                end = T.max(end, T.min(E[block * queries + i], N))
+            T.copy(Q[block * queries * heads, 0], q)
+            T.copy(W[block * queries, 0], w)
+            for n in T.Pipelined(T.ceildiv(end, rows), num_stages=3):
+                T.copy(K[n * rows, 0], k)
+                T.copy(F[n * rows], f)
+                T.gemm(k, q, s, transpose_B=True, clear_accum=True)
+                for a, b, c in T.Parallel(rows, queries, heads):
+                    by_query[a, b, c] = T.max(by_query[a, b, c] * f[a], 0) * w[b, c]
+                T.reduce_sum(by_query, o, dim=-1, clear=True)
+                for b, a in T.Parallel(queries, rows):
+                    O[block * queries + b, n * rows + a] = o[a, b]
+
+    return main
+
+
+@pytest.mark.parametrize(("S", "N"), [(2, 300), (4, 512)])
+def test_tiles_of_products_that_fit_only_without_their_temporaries(S: int, N: int) -> None:
+    """The tiles take 130 of 192 KB of UB, and an intermediate result of T.Parallel as many again."""
+    kernel = compiled(weighted_scores(S, N, 64, 256, 2))
+    rng = np.random.default_rng(S)
+    q, k = (rng.integers(-3, 4, (length, 64)).astype(np.float16) for length in (S * 64, N))
+    f, w = rng.integers(1, 4, N).astype(np.float32), rng.integers(0, 4, (S, 64)).astype(np.float32)
+    ends, out = np.array([N - 7, 40] * (S // 2), np.int32), np.zeros((S, N), np.float32)
+    kernel(q, k, f, w, ends, out)
+    products = (k.astype(np.float32) @ q.astype(np.float32).T).reshape(N, S, 64)
+    expected = (np.maximum(products * f[:, None, None], 0) * w).sum(-1).T
+    np.testing.assert_array_equal(out, expected)
+    assert strips_of(kernel)

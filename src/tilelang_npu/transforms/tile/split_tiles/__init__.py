@@ -217,17 +217,29 @@ def _estimated_bytes(launch: tile.LaunchOp, vector_cores: int) -> int:
     ops = list(launch.walk())
     tiles = sum(nbytes_of(op.result) for op in ops if isinstance(op, tile.AllocOp) and not (
         space_of(op.result) == "shared" and is_product_operand(op.result)))
-    temporaries = max((_temporary_bytes(op) for op in ops if isinstance(op, tile.ParallelOp)), default=0)
+    temporaries = max((_temporary_bytes(op) + _intermediate_bytes(op) for op in ops if isinstance(op, tile.ParallelOp)),
+                      default=0)
     return (tiles + temporaries) // (vector_cores if any(isinstance(op, tile.GemmOp) for op in ops) else 1)
 
 
 def _temporary_bytes(loop: tile.ParallelOp) -> int:
     """Returns the bytes of a tile of float32 with the points of a loop, for each access to GM."""
+    return _point_bytes(loop) * sum(isinstance(op, memref.LoadOp | memref.StoreOp) and space_of(op.memref) == "gm"
+                                    for op in loop.walk())
+
+
+def _intermediate_bytes(loop: tile.ParallelOp) -> int:
+    """Returns the bytes of one intermediate result of a loop; 0 if each stored value is computed by at most one operation."""
+    stores = sum(isinstance(op, memref.StoreOp) for op in loop.walk())
+    computing = sum(not isinstance(op, memref.LoadOp | memref.StoreOp | tile.YieldOp) for op in loop.body.walk())
+    return _point_bytes(loop) if computing > stores else 0
+
+
+def _point_bytes(loop: tile.ParallelOp) -> int:
+    """Returns the bytes of a tile of float32 with the points of a loop; 0 if an extent is not constant."""
     extents = loop.mixed_extents()
-    if not all(isinstance(extent, int) for extent in extents):
-        return 0
-    accesses = sum(isinstance(op, memref.LoadOp | memref.StoreOp) and space_of(op.memref) == "gm" for op in loop.walk())
-    return prod(extent for extent in extents if isinstance(extent, int)) * 4 * accesses
+    return prod(extent for extent in extents if isinstance(extent, int)) * 4 if all(
+        isinstance(extent, int) for extent in extents) else 0
 
 
 def _seeds(launch: tile.LaunchOp, small: int) -> list[_Seed]:
