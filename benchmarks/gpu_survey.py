@@ -3,8 +3,9 @@
 ``python benchmarks/gpu_survey.py CHECKOUT [PATTERN...]`` takes the scripts below ``CHECKOUT/examples`` (a checkout of
 https://github.com/tile-ai/tilelang), makes a copy of the examples in which literal sizes are reduced, so that a script takes
 seconds and not hours, and runs each script by ``tilelang-npu survey --gpu`` in its own process with a time limit. Nothing else
-in a script is changed. A script is skipped, with the reason in the table, if it is no program, or if it is not written in
-tiles: it names tensor memory, warp specialisation, inline PTX or another construct of a GPU's threads.
+in a script is changed. A script is skipped, with the reason in the table, if it is no program, or if it or a module of its
+folder that it imports is not written in tiles: it names tensor memory, warp specialisation, inline PTX or another construct of
+a GPU's threads.
 
 ``--json FILE`` stores the outcomes; scripts with an outcome are not run again, unless ``--again`` gives their outcome.
 ``--markdown FILE`` writes the table of all outcomes.
@@ -145,7 +146,17 @@ def skipped(file: Path, path: str) -> str:
         return "a module"
     if not re.search(r"import tilelang|from tilelang", text):
         return "no kernel of TileLang"
-    return next((what for pattern, what in BELOW_TILES.items() if re.search(pattern, text)), "")
+    texts = [text, *(module.read_text(encoding="utf-8", errors="replace") for module in _own_modules(file, set()))]
+    return next((what for pattern, what in BELOW_TILES.items() if any(re.search(pattern, each) for each in texts)), "")
+
+
+def _own_modules(file: Path, known: set[Path]) -> set[Path]:
+    """Returns the modules of a script's own folder that it imports, directly or through others."""
+    names = re.findall(r"^(?:from|import) (\w+)", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    for module in {file.with_name(f"{name}.py") for name in names} - known - {file}:
+        if module.exists():
+            known |= {module} | _own_modules(module, known | {module})
+    return known
 
 
 def outcome_of(file: Path, limit: float) -> dict[str, object]:

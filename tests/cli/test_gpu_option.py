@@ -1,4 +1,4 @@
-"""``--gpu`` of ``run`` and ``survey``: a script for CUDA runs unmodified; without it, one line names the option."""
+"""``--gpu``: commands run a script for CUDA unmodified; without the option, one line names it."""
 
 from __future__ import annotations
 
@@ -108,3 +108,50 @@ def test_another_word_is_no_capability(tool, gpu_script: Path, value: str) -> No
     done = tool("run", "--gpu-capability", value, gpu_script)
     assert done.code != 0
     assert "compute capability" in done.err
+
+
+@pytest.mark.parametrize(("words", "text"), [
+    (("check",), "doubled"), (("compile",), "hivm.hir"), (("stages", "--pipeline"), "plan-memory"),
+    (("tune", "--space", "M=24,48", "--arg", "N=32"), "best M=24")])
+def test_other_commands_for_scripts_have_the_option(tool, gpu_script: Path, words: tuple[str, ...], text: str) -> None:
+    command, *options = words
+    done = tool(command, gpu_script, "--gpu", *options)
+    assert done.code == 0, done.err
+    assert text in done.out
+    assert not torch.cuda.is_available() and environment.GPU.name not in os.environ  # undone
+    assert tool(command, gpu_script, *options).code != 0
+
+
+EAGER = '''
+import torch
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def doubled(A, block_M):
+    M, N = T.const("M, N")
+    A: T.Tensor((M, N), "float32")
+    B = T.empty((M, N), "float32")
+    with T.Kernel(T.ceildiv(M, block_M), threads=128) as block:
+        a = T.alloc_shared((block_M, N), "float32")
+        T.copy(A[block * block_M, 0], a)
+        for i, j in T.Parallel(block_M, N):
+            a[i, j] = a[i, j] * 2
+        T.copy(a, B[block * block_M, 0])
+    return B
+
+a = torch.randn(2000, 64, device="cuda")
+torch.testing.assert_close(doubled(a, 4), a * 2)
+print("checked")
+'''
+
+
+def test_a_kernel_for_cuda_is_improved_with_the_arguments_of_its_call(tool, gpu_script: Path, tmp_path: Path) -> None:
+    pytest.importorskip("libcst", reason="the extra improve is not installed")
+    gpu_script.write_text(EAGER)
+    written = tmp_path / "faster.py"
+    done = tool("improve", "--gpu", gpu_script, "--trials", "12", "--write", written)
+    assert done.code == 0, done.err
+    assert "block_M = " in done.out and "results: equal bit by bit" in done.out
+    assert "doubled(a, 4)" not in written.read_text()
+    assert "checked" in tool("run", "--gpu", written).out

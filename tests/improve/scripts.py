@@ -16,7 +16,7 @@ import tilelang_npu.language as T
 from tilelang_npu.runtime.improve.script_version import ScriptVersion
 from tilelang_npu.runtime.improve.subjects.subject import ScriptTree, Subject, SubjectFacts
 
-FACTS = SubjectFacts(frozenset({"rows"}), (24, 48), (1024, 96))
+FACTS = SubjectFacts({"rows": 1024}, (24, 48), (1024, 96))
 
 
 def program(text: str, factory: str, **kwargs: object) -> ScriptVersion:
@@ -111,3 +111,18 @@ def kernel(rows=512, dtype="float32", tile=8, *, stages=2):
 
     return main
 '''
+EAGER = '''
+@tilelang.jit
+def scaled(X, tile, factor=2):
+    rows, columns = T.const("rows, columns")
+    X: T.Tensor((rows, columns), "float32")
+    Y = T.empty((rows, columns), "float32")
+    with T.Kernel(T.ceildiv(rows, tile), threads=128) as block:
+        x = T.alloc_shared((tile, columns), "float32")
+        T.copy(X[block * tile, 0], x)
+        for r, c in T.Parallel(tile, columns):
+            x[r, c] = x[r, c] * factor + 1
+        T.copy(x, Y[block * tile, 0])
+    return Y
+'''
+"""A function that contains its kernel."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Executor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
-from improve.scripts import DATA_DEPENDENT, ROWS, program
+from improve.scripts import DATA_DEPENDENT, EAGER, ROWS, program
 from tilelang_npu.runtime.improve import edit_search
 from tilelang_npu.runtime.improve.edit_search import EditSearch
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, time_draft
@@ -50,6 +51,51 @@ def test_edits_of_several_subjects_are_in_the_text() -> None:
 def test_the_text_does_not_depend_on_the_order_of_the_choice() -> None:
     search = searching()
     assert search.text({"loop 1": 2, "tile": 4}) == search.text({"tile": 4, "loop 1": 2})
+
+
+CALLS = """
+TILE = 4
+def run(x, tile=4):
+    a = scaled(x, 4, factor=3)
+    b = scaled(x, TILE, factor=2)
+    c = scaled.compile(
+        rows=960, columns=64, tile=tile)
+    return a, b, c, scaled(*[x, 4])
+"""
+
+
+@pytest.mark.parametrize(("line", "edit"), [
+    ("a = scaled(x, 4", ("    a = scaled(x, 4, factor=3)", "    a = scaled(x, 8, factor=3)")),
+    ("b = scaled(x, TILE", ("TILE = 4", "TILE = 8")),
+    ("rows=960", ("        rows=960, columns=64, tile=tile)", "        rows=960, columns=64, tile=8)"))])
+def test_arguments_of_the_call_in_the_script_are_edited(line: str, edit: tuple[str, str]) -> None:
+    """The literal of the call, the literal of a variable that is used only there, or else the argument itself."""
+    text = EAGER + CALLS
+    number = next(number for number, one in enumerate(text.splitlines(), 1) if line in one)
+    called = program(text, "scaled", tile=4, rows=960, columns=64)
+    search = EditSearch(replace(called, call_line=number))
+    version = search.version({"tile": 8})
+    changed = [pair for pair in zip(text.splitlines(), version.text.splitlines(), strict=True) if pair[0] != pair[1]]
+    assert changed == [edit]
+    assert version.kwargs == {"tile": 8, "rows": 960, "columns": 64}
+    assert version.draft().traced.parameters[0].shape == (960, 64)
+    assert "tile" not in EditSearch(called).subjects, "without a call in the script, the arguments stay"
+
+
+def test_arguments_of_a_call_with_a_star_stay() -> None:
+    text = EAGER + CALLS
+    number = next(number for number, one in enumerate(text.splitlines(), 1) if "scaled(*" in one)
+    assert "tile" not in EditSearch(replace(program(text, "scaled", tile=4, rows=960, columns=64), call_line=number)).subjects
+
+
+def test_sizes_are_not_tried_again_once_they_have_changed_the_parameters() -> None:
+    text = ROWS + "kernel = scaled(960, columns=64)\n"
+    number = len(text.splitlines())
+    search = EditSearch(replace(program(text, "scaled", rows=960, columns=64), call_line=number))
+    assert {"rows", "columns"} <= search.subjects.keys()
+    found = searched(search, 24)
+    assert not any({"rows", "columns"} & choice.keys() for choice, _ in found)
+    assert search.text(search.best().choice).endswith("kernel = scaled(960, columns=64)\n")
 
 
 def test_trials_end_the_search_and_threads_find_the_same() -> None:

@@ -17,7 +17,7 @@ from tilelang_npu import TileError
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import ROWS, program
-from tilelang_npu.runtime.improve.script_version import call_of, program_of
+from tilelang_npu.runtime.improve.script_version import FactoryCall, call_of, program_of
 
 
 @tilelang.jit(target="npuir")
@@ -84,9 +84,11 @@ def test_a_script_without_the_factory() -> None:
 def test_the_call_that_made_a_kernel() -> None:
     kernel = copied(20_000, tile=128)
     found = program_of(kernel)
-    assert (found.factory, found.args, found.kwargs, found.path) == ("copied", (20_000,), {"tile": 128}, Path(__file__))
+    assert (found.factory, found.args, found.kwargs, found.path) == ("copied", (), {"n": 20_000, "tile": 128}, Path(__file__))
     assert found.text == Path(__file__).read_text(encoding="utf-8")
-    assert call_of(kernel, Path(__file__)) == ("copied", (20_000,), {"tile": 128})
+    assert found.call_line is not None
+    assert "kernel = copied(20_000, tile=128)" in found.text.splitlines()[found.call_line - 1]
+    assert call_of(kernel, Path(__file__)) == FactoryCall("copied", (), {"n": 20_000, "tile": 128}, found.call_line)
     assert call_of(kernel, Path("another.py")) is None
     assert found.kernel().mlir() == kernel.mlir()
 

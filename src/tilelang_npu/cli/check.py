@@ -18,7 +18,7 @@ from tilelang_npu.cli.files import read_text
 from tilelang_npu.cli.github_annotations import lines
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import Outcome, chosen, execute
+from tilelang_npu.cli.script import Outcome, add_gpu, chosen, execute, gpu_of
 from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
 from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
 from tilelang_npu.cli.watching import watch
@@ -66,6 +66,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--chip", metavar="NAME",
                         help="the chip, or a file that describes chips, for kernels that name no chip")
     add_sanitizer(parser, always=True)
+    add_gpu(parser)
     parser.set_defaults(command=check)
 
 
@@ -104,7 +105,7 @@ def _one(args: argparse.Namespace) -> int:
         if getattr(args, name):
             raise TileError(f"--{name} can only be used with .mlir files", code="T417",
                             help="a script states the grids itself; FILE:KERNEL selects one of a script's kernels")
-    with chosen(chip=args.chip):
+    with chosen(chip=args.chip, gpu=gpu_of(args)):
         return _script(args, sizes)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import write_text
 from tilelang_npu.cli.parser import Commands
-from tilelang_npu.cli.script import Outcome, add_without, chosen, execute
+from tilelang_npu.cli.script import Outcome, add_gpu, add_without, chosen, execute, gpu_of
 from tilelang_npu.cli.selection import HELP, asked, kernels_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def add_to(commands: Commands) -> None:
                         help="print the compiler's decisions instead of the MLIR text; with -o FILE.sarif, write the refused "
                              "optimisations as notes that editors show; with -o FILE.json, write all decisions as data")
     add_without(parser)
+    add_gpu(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write to (default: standard output)")
     parser.set_defaults(command=compile_file, usage=parser.error)
 
@@ -52,7 +53,7 @@ def compile_file(args: argparse.Namespace) -> int:
         args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
     if args.python and (args.page or args.generic or args.locations or args.annotate or args.stage != "hivm"):
         args.usage("--python prints no MLIR: --explain, --stage, --generic, --locations and --annotate have nothing to act on")
-    code, kernels = compiled(args.file, args.chip, args.without)
+    code, kernels = compiled(args.file, args.chip, args.without, gpu_of(args))
     if not kernels:
         return code
     with chosen(chip=args.chip):
@@ -81,13 +82,14 @@ def _python_of(kernel: JITKernel) -> Iterator[str]:
             yield f"# {function.name} on {function.core}\n{function.source.rstrip()}"
 
 
-def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[int, list[JITKernel]]:
+def compiled(spec: str, chip: str | None, without: Sequence[str] = (), gpu: str = "") -> tuple[int, list[JITKernel]]:
     """Runs a script, and returns its exit code and the kernels that ``FILE[:KERNEL]`` names.
 
     Args:
         spec: the script, and optionally one of its kernels.
         chip: the chip of kernels that name none; None for the default chip.
         without: the names of optimisations to switch off.
+        gpu: ``1``, or a compute capability, for a script that was written for a GPU; empty for other scripts.
 
     Raises:
         TileError: T803, the script succeeded, but compiled no kernel, or not the named one.
@@ -99,6 +101,6 @@ def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[
             print(outcome.complaint, file=sys.stderr)
         return outcome
 
-    with chosen(chip=chip, without=without):
+    with chosen(chip=chip, without=without, gpu=gpu):
         outcome, kernels = kernels_of(asked(spec), run)
         return outcome.code, kernels

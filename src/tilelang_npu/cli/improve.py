@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
-from tilelang_npu.cli.script import add_l2, chosen, execute
+from tilelang_npu.cli.script import add_gpu, add_l2, chosen, execute, gpu_of
 from tilelang_npu.cli.selection import Asked, asked
 from tilelang_npu.cli.space import SIZES, check_complete, factory_of, fixed_of, sizes_of
 from tilelang_npu.cli.worker_options import add_worker_options, executor_of
@@ -75,6 +75,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--explain", action="store_true", help="also print why each edit saves time")
     parser.add_argument("--chip", metavar="NAME", help="the chip for kernels that name no chip; see `chips`")
     add_l2(parser)
+    add_gpu(parser)
     parser.set_defaults(command=improve)
 
 
@@ -94,7 +95,7 @@ def improve(args: argparse.Namespace) -> int:
     needed_package()
     wanted = asked(args.file)
     path = existing(wanted.file)
-    with chosen(chip=args.chip, l2=args.l2):
+    with chosen(chip=args.chip, l2=args.l2, gpu=gpu_of(args)):
         first_calls = _FirstCalls()
         with listen(first_calls):
             outcome = execute(path, [], path.stem if args.arg or args.size else "__main__")
@@ -138,14 +139,15 @@ def _imported(wanted: Asked, path: Path, outcome: Outcome, given: list[str]) -> 
 def _run(wanted: Asked, path: Path, outcome: Outcome) -> tuple[ScriptVersion, JITKernel]:
     """Returns the factory's call that made the slowest kernel of the script, or the slowest one of the named factory; and this
     kernel."""
-    from tilelang_npu.runtime.improve.script_version import ScriptVersion, call_of
+    from tilelang_npu.runtime.improve.script_version import call_of
 
     found = [tally for tally in outcome.record.tallies if (call := call_of(tally.kernel, path)) is not None
-             and wanted.name in (None, call[0], tally.kernel.name)]
+             and wanted.name in (None, call.factory, tally.kernel.name)]
     if not found:
         what = "runs no kernel" if wanted.name is None else f"runs no kernel {wanted.name!r}"
         raise TileError(f"{wanted.file} {what} whose factory is at the top level of the file", code="T803",
                         help="call the factory's kernel in the script, or give the factory's arguments: --arg NAME=VALUE")
     kernel = max(found, key=lambda tally: tally.last.time_us).kernel
-    name, args, kwargs = call_of(kernel, path) or ("", (), {})
-    return ScriptVersion(path.read_text(encoding="utf-8"), path, name, outcome.names, args, kwargs), kernel
+    call = call_of(kernel, path)
+    assert call is not None
+    return call.version(path.read_text(encoding="utf-8"), path, outcome.names), kernel

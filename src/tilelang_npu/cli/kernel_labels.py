@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -98,6 +97,4 @@ def _made_with(kernel: JITKernel) -> Mapping[str, str]:
     """Returns the arguments of the kernel's factory, by name, as text."""
     if kernel.made_by is None:
         return {}
-    bound = inspect.signature(kernel.made_by.function).bind(*kernel.made_by.args, **kernel.made_by.kwargs)
-    bound.apply_defaults()
-    return {name: repr(value) for name, value in bound.arguments.items()}
+    return {name: repr(value) for name, value in kernel.made_by.arguments().items() if not hasattr(value, "shape")}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.parser import Commands
+from tilelang_npu.cli.script import add_gpu, chosen, gpu_of
 from tilelang_npu.cli.selection import HELP, asked, labels
 from tilelang_npu.errors import TileError
 from tilelang_npu.source_dialects import SourceDialect
@@ -56,6 +57,7 @@ def add_to(commands: Commands) -> None:
                         help="for --pipeline without FILE: a switch of pass_configs, such as tl.ascend_auto_sync=true")
     parser.add_argument("--without", metavar="NAME", action="append", default=[],
                         help="for --pipeline and --html: leave out an optimisation; may be given several times")
+    add_gpu(parser)
     parser.set_defaults(command=stages)
 
 
@@ -138,7 +140,7 @@ def stages(args: argparse.Namespace) -> int:
         for name in pipeline.stage_names():
             print(name)
         return 0
-    code, kernels = compiled(args.file, args.chip, args.without)
+    code, kernels = compiled(args.file, args.chip, args.without, gpu_of(args))
     if kernels and args.diff is not None:
         print("".join(_difference(kernel, label, *args.diff) for kernel, label in zip(kernels, labels(kernels), strict=True)),
               end="")
@@ -170,14 +172,13 @@ def _pipeline(args: argparse.Namespace) -> int:
     the kernels is printed above each.
     """
     from tilelang_npu.cli.compile_file import compiled
-    from tilelang_npu.cli.script import chosen
     from tilelang_npu.runtime.settings.switches import disabled_optimisations, resolve
     from tilelang_npu.runtime.settings.targets import select_chip
     from tilelang_npu.transforms.infra.options import Options
     from tilelang_npu.transforms.pipeline import pipeline_text
 
     if args.file is not None:
-        code, kernels = compiled(args.file, args.chip, args.without)
+        code, kernels = compiled(args.file, args.chip, args.without, gpu_of(args))
         texts: dict[str, list[str]] = {}
         for label, kernel in zip(labels(kernels), kernels, strict=True):
             texts.setdefault(kernel.pipeline(), []).append(label)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.parser import Commands
-from tilelang_npu.cli.script import chosen, execute
+from tilelang_npu.cli.script import add_gpu, chosen, execute, gpu_of
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SIZES, SPACE, configs_of, factory_of, fixed_of, sizes_of
 from tilelang_npu.cli.worker_options import add_worker_options, executor_of
@@ -49,6 +49,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--top", type=int, default=10, metavar="N", help="the number of rows to print; 0 for all (default: 10)")
     parser.add_argument("--no-check", action="store_true", help="do not run the fastest configuration to compare its results")
     parser.add_argument("--chip", metavar="NAME", help="the chip for kernels that name no chip; see `chips`")
+    add_gpu(parser)
     parser.set_defaults(command=tune)
 
 
@@ -58,7 +59,7 @@ def tune(args: argparse.Namespace) -> int:
 
     wanted = asked(args.file)
     module = Path(wanted.file).stem
-    with chosen(chip=args.chip):
+    with chosen(chip=args.chip, gpu=gpu_of(args)):
         outcome = execute(existing(wanted.file), [], module)
         sys.stdout.flush()
         if outcome.code:

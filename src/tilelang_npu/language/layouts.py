@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilelang_npu.language.elements import Extents
 
 __all__ = [
-    "BufferLayout", "Fragment", "Layout", "make_col_major_layout", "make_full_bank_swizzled_layout",
+    "BufferLayout", "Fragment", "Layout", "SwizzleMode", "make_col_major_layout", "make_full_bank_swizzled_layout",
+    "make_fully_replicated_layout_fragment", "make_gemm_fragment_8x8", "make_gemm_fragment_8x8_transposed",
     "make_half_bank_swizzled_layout", "make_linear_layout", "make_mma_swizzle_layout", "make_nz_layout",
-    "make_quarter_bank_swizzled_layout", "make_swizzled_layout", "make_wgmma_swizzled_layout", "make_zn_layout",
+    "make_quarter_bank_swizzled_layout", "make_swizzled_layout", "make_tcgen05mma_swizzled_layout",
+    "make_volta_swizzled_layout", "make_wgmma_swizzled_layout", "make_zn_layout",
 ]
 
 
@@ -55,6 +58,16 @@ def make_swizzled_layout(buffer: object, *_: object, **__: object) -> BufferLayo
 
 make_full_bank_swizzled_layout = make_half_bank_swizzled_layout = make_quarter_bank_swizzled_layout = make_swizzled_layout
 make_wgmma_swizzled_layout = make_mma_swizzle_layout = make_linear_layout = make_swizzled_layout
+make_tcgen05mma_swizzled_layout = make_volta_swizzled_layout = make_swizzled_layout
+
+
+class SwizzleMode(Enum):
+    """The number of bytes within which a GPU's shared memory permutes the parts of a row, which has no effect on an NPU."""
+
+    NONE = 1
+    SWIZZLE_32B = 32
+    SWIZZLE_64B = 64
+    SWIZZLE_128B = 128
 
 
 class Layout:
@@ -100,3 +113,21 @@ class Fragment(Layout):
         return self
 
     replicate = condense_rep_var = repeat
+
+
+def make_gemm_fragment_8x8() -> Fragment:
+    """Returns the distribution of 8 by 8 elements over the threads of a GPU's warp, which has no effect on an NPU."""
+    return Fragment((8, 8))
+
+
+make_gemm_fragment_8x8_transposed = make_gemm_fragment_8x8
+
+
+def make_fully_replicated_layout_fragment(buffer: Any, threads: int) -> Fragment:
+    """Returns the distribution with which each thread of a GPU's block has all elements, which has no effect on an NPU.
+
+    Args:
+        buffer: the buffer, with the attribute ``shape``.
+        threads: the number of threads.
+    """
+    return Fragment(buffer.shape, replicate=threads)

@@ -63,7 +63,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
     at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
     or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of
-    ``T.Parallel``, which executes it in each iteration.
+    ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies one
+    element, as ``B[j] = A[i]`` does.
 
     Example: ``T.copy(A[row, 0], a)``
 
@@ -122,6 +123,13 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
 
     flag = unit_flag_mode(WHAT, unit_flag)
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
+    if builder.threads and isinstance(source, Element) and isinstance(target, Element) and not any(
+            value is not None for value in (region, pad_value, stride, jump, flag, real_k, real_n, src_layout)):
+        if relu or transposed:
+            raise TileError(f"{WHAT} between two elements has no {'transpose' if transposed else 'enable_relu'}", code="T145",
+                            help="write the element's expression, as in B[i] = T.max(A[i], 0)")
+        target.store(source.load())  # as TileLang does: B[i] = A[i]
+        return
     use_scratch(WHAT, tmp, src, dst, flat=False)
     if src_layout is not None:
         others = (width, region, stride, jump, flag, real_k, real_n)

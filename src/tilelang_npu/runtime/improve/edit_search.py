@@ -120,11 +120,12 @@ class EditSearch:
         assert isinstance(chip, Chip)  # a draft has the chip itself
         sizes = [size for one in self._draft.traced.parameters for size in one.shape or ()
                  if isinstance(size, int) and size > 1]
-        facts = SubjectFacts(frozenset([*parameters[:len(self.program.args)], *self.program.kwargs]), (chip.aic, chip.aiv),
-                             tuple(dict.fromkeys(sizes)))
+        passed = {**dict(zip(parameters, self.program.args, strict=False)), **self.program.kwargs}
+        facts = SubjectFacts(passed, (chip.aic, chip.aiv), tuple(dict.fromkeys(sizes)), self.program.call_line)
         found: list[Subject] = [*numbers(self._tree, facts), *loops(self._tree), *launches(self._tree, facts),
                                 *fusions(self._tree), *divisions(self._tree)]
         self.subjects = {one.name: one for one in found if self.reassociate or not one.reassociates}
+        self._interface: set[str] = set()  # the subjects whose edits change the kernel's parameters
         self._seen: set[tuple[tuple[str, int], ...]] = set()
         self._texts: set[str] = set()
 
@@ -143,6 +144,12 @@ class EditSearch:
         """Returns the script with values chosen for subjects."""
         return self._tree.edited(*(subject.replacements(choice[name]) for name, subject in self.subjects.items()
                                    if name in choice))
+
+    def version(self, choice: Choice) -> ScriptVersion:
+        """Returns the script, and the factory's call, with values chosen for subjects."""
+        arguments = {subject.parameter: choice[name] for name, subject in self.subjects.items()
+                     if name in choice and isinstance(subject, SourceNumber) and subject.parameter}
+        return replace(self.program, text=self.text(choice), kwargs={**self.program.kwargs, **arguments})
 
     @property
     def tried(self) -> int:
@@ -182,8 +189,8 @@ class EditSearch:
         """Tries the next round of steps of a version, and then the winning ones of them together."""
         fine = version.rounds > 0
         version.rounds += 1
-        steps = [(subject.name, step.value) for subject in self.subjects.values() for step in self._steps(version, subject)
-                 if step.fine is fine]
+        steps = [(subject.name, step.value) for subject in self.subjects.values() if subject.name not in self._interface
+                 for step in self._steps(version, subject) if step.fine is fine]
         choices = [{**version.choice, name: value} for name, value in steps if (name, value) not in version.hopeless]
         made = self._time(version, [one for one in choices if self.is_allowed(one)], until)
         if version.us is None:
@@ -243,14 +250,14 @@ class EditSearch:
                 continue
             self._seen.add(key)
             try:
-                text = self.text(choice)
+                edited = self.version(choice)
             except NotApplicable:
                 continue
-            if text in self._texts and not again:
+            if edited.text in self._texts and not again:
                 continue
-            self._texts.add(text)
+            self._texts.add(edited.text)
             try:
-                draft = replace(self.program, text=text).draft()
+                draft = edited.draft()
             except TileError as error:
                 self._without_room(error.code, choice, version)
                 continue
@@ -259,6 +266,8 @@ class EditSearch:
             if self._parameters(draft) == self._parameters(self._draft):
                 drafts.append(draft)
                 candidates.append(choice)
+            elif len(choice) == 1:
+                self._interface.update(choice)
         made: list[TriedVersion] = []
         try:
             for index, timing in self._timed(drafts, until):

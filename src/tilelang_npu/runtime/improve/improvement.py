@@ -378,7 +378,7 @@ class Improver:
         """Returns the compiled kernel of a version."""
         key = _key(choice)
         if key not in self._kernels:
-            self._kernels[key] = replace(self._program, text=self._search.text(choice)).kernel()
+            self._kernels[key] = self._search.version(choice).kernel()
         return self._kernels[key]
 
     def _launch(self, choice: Choice) -> AnyLaunch:

@@ -7,6 +7,7 @@ the macros that it uses, and assignments of constants. All other names have the 
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import linecache
 from collections.abc import Iterator, Mapping
@@ -44,10 +45,11 @@ class ScriptVersion:
     Attributes:
         text: the source of the script.
         path: the path of the script.
-        factory: the name of the factory at the top level of the script.
+        factory: the name of the factory, or of the eager function, at the top level of the script.
         names: the global names of the script with their values.
         args: the positional arguments of the factory.
-        kwargs: the named arguments of the factory.
+        kwargs: the named arguments of the factory; for an eager function also the sizes of ``T.const``.
+        call_line: a line of the call in the script, whose arguments can be edited; None if no call in the script is known.
     """
 
     text: str
@@ -56,6 +58,7 @@ class ScriptVersion:
     names: Mapping[str, Any] = field(repr=False)
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
+    call_line: int | None = None
 
     def _factory(self) -> _Factory:
         found: _Factory | None = self._executed().get(self.factory)
@@ -129,7 +132,6 @@ def program_of(kernel: CompiledKernel) -> ScriptVersion:
         raise TileError(f"{kernel.name} was not made by a factory at the top level of a file", code="T810",
                         help="put the kernel into a function at the top level, under @tilelang.jit, that returns it; for a"
                              " kernel from a pickle, call its factory again")
-    name, args, kwargs = found
     assert kernel.made_by is not None
     function: Any = kernel.made_by.function
     file = function.__code__.co_filename
@@ -137,18 +139,50 @@ def program_of(kernel: CompiledKernel) -> ScriptVersion:
     if not text:
         raise TileError(f"the source of {kernel.name} in {file} cannot be read", code="T734",
                         help="define the factory in a file or in a notebook cell")
-    return ScriptVersion(text, Path(file), name, function.__globals__, args, kwargs)
+    return found.version(text, Path(file), function.__globals__)
 
 
-def call_of(kernel: CompiledKernel, path: Path | None = None) -> tuple[str, tuple[object, ...], Mapping[str, object]] | None:
-    """Returns the name of the factory that made a kernel, and its arguments.
+@dataclass(frozen=True)
+class FactoryCall:
+    """The call of a factory, or of an eager function, at the top level of a script.
+
+    Attributes:
+        factory: the name of the factory.
+        args: the positional arguments.
+        kwargs: the named arguments; all arguments if each parameter has a name. For an eager function also the sizes of
+            ``T.const``.
+        line: a line of the call in the file of the factory; None if the call is in another file, or not all parameters have
+            names.
+    """
+
+    factory: str
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+    line: int | None
+
+    def version(self, text: str, path: Path, names: Mapping[str, Any]) -> ScriptVersion:
+        """Returns the script as it is, with this call.
+
+        Args:
+            text, path, names: the source of the script, its path, and its global names with their values.
+        """
+        return ScriptVersion(text, path, self.factory, names, self.args, self.kwargs, self.line)
+
+
+def call_of(kernel: CompiledKernel, path: Path | None = None) -> FactoryCall | None:
+    """Returns the call of the factory, or of the eager function, that made a kernel.
 
     None if no factory made the kernel, the factory is not at the top level of its file, or it is in another file than ``path``.
     """
-    if kernel.made_by is None:
+    made_by = kernel.made_by
+    if made_by is None:
         return None
-    function, args, kwargs, _ = kernel.made_by
+    function: Any = made_by.function
     code = getattr(function, "__code__", None)
     if code is None or "." in function.__qualname__ or (path is not None and Path(code.co_filename) != path):
         return None
-    return function.__name__, args, kwargs
+    line = made_by.at.line if made_by.at is not None and made_by.at.file == code.co_filename else None
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in parameters):
+        return FactoryCall(function.__name__, made_by.args, made_by.kwargs, None)
+    return FactoryCall(function.__name__, (), {**made_by.arguments(defaults=False), **made_by.sizes}, line)

@@ -242,6 +242,12 @@ class Factory(Generic[P, R]):
         arguments.apply_defaults()
         return dict(arguments.arguments)
 
+    def _named(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[str]:
+        """Returns the names of the parameters to which a call of an eager function passes an argument."""
+        assert self.eager is not None
+        taken = {name: value for name, value in kwargs.items() if name in self.eager.parameters}
+        return list(inspect.signature(self.function).bind_partial(*args, **taken).arguments)
+
     def _eager_call(self, args: Sequence[object], kwargs: Mapping[str, Any]) -> _EagerCall | None:
         """Returns the arguments of an eager function's call; None for a factory."""
         if self.eager is None:
@@ -256,7 +262,7 @@ class Factory(Generic[P, R]):
 
     def _prim_func(self, args: tuple[object, ...], kwargs: Mapping[str, object], eager_call: _EagerCall | None
                    ) -> tuple[PrimFunc, Settings, MadeBy | None]:
-        """Returns the kernel's function for these arguments, its settings, and the factory call that made it.
+        """Returns the kernel's function for these arguments, its settings, and the call that made it.
 
         Raises:
             TileError: T401 arguments do not fit, T708 a factory returned no ``prim_func``, T709 an eager function has
@@ -272,8 +278,11 @@ class Factory(Generic[P, R]):
                 raise TileError(f"out_idx is given for {self.__name__}, which returns its results itself", code="T709",
                                 location=self.settings.at,
                                 help="remove out_idx: the function makes its results with T.empty and returns them with return")
-            made = self.eager.make(*eager_call)
-            return made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept), None
+            made, host = self.eager.make(*eager_call), self.eager
+            given = {name: eager_call.arguments[name] for name in self._named(args, kwargs)}
+            made_by = MadeBy(self.function, (), given, user_location(), eager_call.sizes,
+                             lambda arguments, sizes: host.make(arguments, sizes).kernel)
+            return made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept), made_by
         function: Callable[..., object] = self.function
         self._bound_arguments(args, kwargs, complete=True)
         func = function(*args, **kwargs)

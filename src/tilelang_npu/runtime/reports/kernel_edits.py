@@ -7,7 +7,6 @@ numbers. :func:`edits_of_refusals` makes the edits that passes propose as data i
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -126,7 +125,7 @@ class EditableKernel:
         """
         assert self.made_by is not None
         try:
-            func = self.made_by.function(**{**self._arguments(), **numbers})
+            func = self.made_by.prim_func(numbers)
             assert isinstance(func, PrimFunc)
             traced = frontend.trace(func, dialect=self.kernel.dialect, vector_cores=self.kernel.chip.aiv_per_aic,
                                     chip=self.kernel.chip)
@@ -142,11 +141,7 @@ class EditableKernel:
         return None if made is None else type(self.kernel)(made[0], self.settings, traced=made[1])
 
     def _arguments(self) -> dict[str, object]:
-        if self.made_by is None:
-            return {}
-        bound = inspect.signature(self.made_by.function).bind(*self.made_by.args, **self.made_by.kwargs)
-        bound.apply_defaults()
-        return dict(bound.arguments)
+        return {} if self.made_by is None else self.made_by.arguments()
 
 
 def parameters_for_callers(parameters: Sequence[Parameter], kernel: CompiledKernel) -> list[Parameter]:

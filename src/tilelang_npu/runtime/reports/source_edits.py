@@ -204,10 +204,10 @@ def change_number(made_by: MadeBy | None, name: str, old: int, new: int) -> tupl
         return ()
     function = inspect.unwrap(made_by.function)
     try:
-        bound = inspect.signature(function).bind(*made_by.args, **made_by.kwargs)
+        passed = made_by.arguments(defaults=False)
     except (TypeError, ValueError):
         return ()
-    if name in bound.arguments:
+    if name in passed:
         return _change_argument(made_by, function, name, old, new)
     code = getattr(function, "__code__", None)
     file = _read(code.co_filename) if code is not None else None

@@ -5,8 +5,10 @@ Decorating a function only stores them. The environment, the chip and the dialec
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilelang_npu.errors import Location, TileError
@@ -84,19 +86,50 @@ class Settings:
 
 
 class MadeBy(NamedTuple):
-    """The call of a factory function that returned a kernel's ``prim_func``.
+    """The call of a factory function, or of an eager function, that made a kernel's ``prim_func``.
 
     Attributes:
-        function: the factory function.
+        function: the function.
         args: the positional arguments of the call.
-        kwargs: the named arguments of the call.
+        kwargs: the named arguments of the call. For an eager function, all arguments of the call by name, with the shapes and
+            element types of the arrays in place of the arrays.
         at: the line of the call; None if it is not known.
+        sizes: the sizes of ``T.const`` in an eager function, by name.
+        eager: for an eager function, makes the ``prim_func`` from all arguments by name and the sizes; None for a factory.
     """
 
     function: Callable[..., object]
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
     at: Location | None = None
+    sizes: Mapping[str, int] = MappingProxyType({})
+    eager: Callable[[Mapping[str, object], Mapping[str, int]], object] | None = None
+
+    def arguments(self, *, defaults: bool = True) -> dict[str, object]:
+        """Returns the arguments of the call by the names of the parameters.
+
+        Args:
+            defaults: whether the defaults of parameters are included to which the call passes no argument.
+
+        Raises:
+            TypeError, ValueError: the function has no signature with these arguments.
+        """
+        bound = inspect.signature(self.function).bind_partial(*self.args, **self.kwargs)
+        if defaults:
+            bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def prim_func(self, replaced: Mapping[str, object]) -> object:
+        """Calls the function again, with other values for some of its parameters, and returns what it makes.
+
+        Args:
+            replaced: the values by the names of the parameters.
+
+        Raises:
+            Exception: any exception of the function.
+        """
+        arguments = {**self.arguments(), **replaced}
+        return self.function(**arguments) if self.eager is None else self.eager(arguments, self.sizes)
 
 
 def read_settings(caller: str, given: Mapping[str, Any], at: Location | None) -> Settings:

@@ -1,7 +1,8 @@
 """Numbers: tile sizes, numbers of blocks and other integers of a kernel get other values.
 
-A number is an integer that the author wrote for the kernel: the default of a parameter of the factory that the call does not
-pass, a literal that a variable of the factory or of the script is set to, or a literal in the kernel's statements. Variables
+A number is an integer that the author wrote for the kernel: an argument of the factory's call in the script, the default of a
+parameter that the call does not pass, a literal that a variable of the factory or of the script is set to, or a literal in the
+kernel's statements. Variables
 and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``). Whether the kernel's parameters
 or results depend on a number is not known here: such edits are rejected after they are tried.
 """
@@ -31,19 +32,21 @@ class SourceNumber:
         name: the name of the variable or parameter; for a literal in statements, its value in quotes.
         original: the integer.
         line: its first line.
-        places: the literals to replace.
+        places: the literals, or the expression of an argument, to replace.
         in_grid: whether the launch has as many blocks.
         counts_stages: whether a loop has as many stages.
         facts: the numbers of cores, and the sizes of the kernel's parameters.
+        parameter: for an argument of the factory's call, the name of the parameter; empty for other numbers.
     """
 
     name: str
     original: int
     line: int
-    places: tuple[cst.Integer, ...]
+    places: tuple[cst.BaseExpression, ...]
     in_grid: bool
     counts_stages: bool
     facts: SubjectFacts
+    parameter: str = ""
     reassociates: bool = False
 
     def steps(self, current: int) -> Iterator[ValueStep]:
@@ -73,6 +76,10 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     literals_in_grid = {id(literal) for size in sizes for literal in all_of(size, cst.Integer)}
     stages = {arg.value.value for call in tree.all(cst.Call) for arg in call.args
               if arg.keyword is not None and arg.keyword.value == "num_stages" and isinstance(arg.value, cst.Name)}
+    taken: dict[str, int] = {}
+    for name, number, place in _arguments(tree, facts):
+        taken[name] = 1
+        yield SourceNumber(name, number, tree.line(place), (place,), name in in_grid, name in stages, facts, parameter=name)
     named: list[tuple[str, cst.Integer]] = []
     for parameter in (*tree.factory.params.params, *tree.factory.params.kwonly_params):
         if isinstance(parameter.default, cst.Integer) and parameter.name.value not in facts.passed:
@@ -85,7 +92,6 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
         if len(assignment.targets) == 1 and isinstance(target, cst.Name) and (
                 target.value in stages or uses.of_name.get(target.value) is Use.SIZE):
             named += [(target.value, literal) for literal in _alternatives(assignment.value)]
-    taken: dict[str, int] = {}
     for name, literal in named:
         taken[name] = taken.get(name, 0) + 1
         if literal.evaluated_value > 0:
@@ -105,6 +111,38 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
         only_in_grid = all(id(one) in literals_in_grid for one in places)
         yield SourceNumber(f"'{value}'", value, tree.line(places[0]), tuple(places), only_in_grid, counts_stages=False,
                            facts=facts)
+
+
+def _arguments(tree: ScriptTree, facts: SubjectFacts) -> Iterator[tuple[str, int, cst.BaseExpression]]:
+    """Yields the positive integers that the factory's call passes: parameter, integer, and the expression to replace.
+
+    The expression is the literal of the argument; or, if the argument is a variable that is only used there, the literal that
+    the variable is set to; or else the argument itself.
+    """
+    assert tree.factory is not None
+    calls = tree.factory_calls(facts.call_line) if facts.call_line is not None else []
+    if len(calls) != 1 or any(arg.star for arg in calls[0].args):
+        return
+    parameters = [*tree.factory.params.posonly_params, *tree.factory.params.params]
+    positional = (arg.value for arg in calls[0].args if arg.keyword is None)
+    expressions = dict(zip((one.name.value for one in parameters), positional, strict=False))
+    expressions |= {arg.keyword.value: arg.value for arg in calls[0].args if arg.keyword is not None}
+    names = {one.name.value for one in (*parameters, *tree.factory.params.kwonly_params)}
+    for name, value in expressions.items():
+        number = facts.passed.get(name)
+        if name not in names or type(number) is not int or number <= 0:
+            continue
+        if isinstance(value, cst.Name) and (literal := _only_value(tree, value.value)) is not None:
+            value = literal
+        yield name, number, value
+
+
+def _only_value(tree: ScriptTree, name: str) -> cst.Integer | None:
+    """Returns the literal that a variable is set to, if the script sets it once and uses it once."""
+    uses = [one for one in all_of(tree.module, cst.Name) if one.value == name]
+    values = [one.value for one in all_of(tree.module, cst.Assign) if len(one.targets) == 1
+              and isinstance(target := one.targets[0].target, cst.Name) and target.value == name]
+    return values[0] if len(uses) == 2 and len(values) == 1 and isinstance(values[0], cst.Integer) else None
 
 
 def _alternatives(value: cst.BaseExpression) -> list[cst.Integer]:

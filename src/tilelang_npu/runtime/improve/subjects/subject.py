@@ -84,6 +84,19 @@ class ScriptTree:
         """Returns the line of a node, counted from 1."""
         return int(self._positions[node].start.line)
 
+    def factory_calls(self, line: int) -> list[cst.Call]:
+        """Returns the calls of the factory on a line of the script: ``factory(...)`` and ``factory.compile(...)``."""
+        assert self.factory is not None
+        name, found = self.factory.name.value, []
+        for call in all_of(self.module, cst.Call):
+            function = call.func
+            if isinstance(function, cst.Attribute) and function.attr.value == "compile":
+                function = function.value
+            place = self._positions[call]
+            if isinstance(function, cst.Name) and function.value == name and place.start.line <= line <= place.end.line:
+                found.append(call)
+        return found
+
     def code(self, node: cst.CSTNode) -> str:
         """Returns the text of a node."""
         return self.module.code_for_node(node)
@@ -140,14 +153,16 @@ class SubjectFacts:
     """What subjects need to know of a kernel to propose values.
 
     Attributes:
-        passed: the names of the parameters that the factory's call passes, whose defaults have no effect.
+        passed: the arguments of the factory's call, by the names of the parameters, whose defaults have no effect.
         cores: the numbers of Cube cores and of Vector cores.
         extents: the different sizes of the kernel's parameters.
+        call_line: a line of the factory's call in the script; None if its arguments cannot be edited.
     """
 
-    passed: frozenset[str]
+    passed: Mapping[str, object]
     cores: tuple[int, ...]
     extents: tuple[int, ...]
+    call_line: int | None = None
 
 
 def is_macro(node: cst.FunctionDef) -> bool:
