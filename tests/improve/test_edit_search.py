@@ -98,6 +98,14 @@ def test_sizes_are_not_tried_again_once_they_have_changed_the_parameters() -> No
     assert search.text(search.best().choice).endswith("kernel = scaled(960, columns=64)\n")
 
 
+def test_numbers_without_effect_are_not_tried_again() -> None:
+    """The number of a GPU's threads means nothing here."""
+    text = EAGER.replace("threads=128) as", "threads=threads) as").replace("factor=2", "threads=128").replace("* factor", "* 2")
+    search = EditSearch(program(text, "scaled", tile=4, rows=960, columns=64))
+    assert "threads" in search.subjects
+    assert not any("threads" in choice for choice, _ in searched(search, 12))
+
+
 def test_trials_end_the_search_and_threads_find_the_same() -> None:
     search = searching()
     alone = searched(search, 10)

@@ -125,7 +125,8 @@ class EditSearch:
         found: list[Subject] = [*numbers(self._tree, facts), *loops(self._tree), *launches(self._tree, facts),
                                 *fusions(self._tree), *divisions(self._tree)]
         self.subjects = {one.name: one for one in found if self.reassociate or not one.reassociates}
-        self._interface: set[str] = set()  # the subjects whose edits change the kernel's parameters
+        # The subjects whose edits change the kernel's parameters, or nothing of the kernel, as the threads of a GPU's block.
+        self._left_out: set[str] = set()
         self._seen: set[tuple[tuple[str, int], ...]] = set()
         self._texts: set[str] = set()
 
@@ -189,7 +190,7 @@ class EditSearch:
         """Tries the next round of steps of a version, and then the winning ones of them together."""
         fine = version.rounds > 0
         version.rounds += 1
-        steps = [(subject.name, step.value) for subject in self.subjects.values() if subject.name not in self._interface
+        steps = [(subject.name, step.value) for subject in self.subjects.values() if subject.name not in self._left_out
                  for step in self._steps(version, subject) if step.fine is fine]
         choices = [{**version.choice, name: value} for name, value in steps if (name, value) not in version.hopeless]
         made = self._time(version, [one for one in choices if self.is_allowed(one)], until)
@@ -263,11 +264,12 @@ class EditSearch:
                 continue
             except Exception:  # noqa: BLE001  (the author's own checks may raise any error)
                 continue
-            if self._parameters(draft) == self._parameters(self._draft):
+            same_parameters = self._parameters(draft) == self._parameters(self._draft)
+            if len(choice) == 1 and (not same_parameters or draft.key == self._draft.key):
+                self._left_out.update(choice)
+            elif same_parameters:
                 drafts.append(draft)
                 candidates.append(choice)
-            elif len(choice) == 1:
-                self._interface.update(choice)
         made: list[TriedVersion] = []
         try:
             for index, timing in self._timed(drafts, until):

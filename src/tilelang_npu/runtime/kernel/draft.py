@@ -71,7 +71,8 @@ class Draft:
         settings: the kernel's settings; the chip, the dialect and the disabled optimisations are resolved, so that they do not
             depend on environment variables any more.
         traced: the traced kernel.
-        key: a digest of the traced kernel and its settings: drafts with equal keys compile to the same kernel.
+        key: a digest of the traced kernel and its settings: drafts with equal keys compile to the same kernel, apart from the
+            source lines.
     """
 
     func: PrimFunc
@@ -100,7 +101,7 @@ class Draft:
                         pass_configs={**configs, PassConfigKey.TL_DISABLE: list(off)} if off else configs or None)
         facts = {"chip": chip, "dialect": dialect, "switches": sorted(switches.items()), "off": off,
                  "out_idx": settings.out_idx, "workspace_idx": settings.workspace_idx}
-        return cls(func, fixed, traced, entries.digest(print_module(traced.module, generic=True, locations=True), facts))
+        return cls(func, fixed, traced, entries.digest(print_module(traced.module, generic=True), facts))
 
     def compile(self) -> CompiledKernel:
         """Compiles the draft to a kernel that is only timed: the cache is not used.
