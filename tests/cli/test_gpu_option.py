@@ -123,6 +123,7 @@ def test_other_commands_for_scripts_have_the_option(tool, gpu_script: Path, word
 
 
 EAGER = '''
+import sys
 import torch
 import tilelang
 import tilelang.language as T
@@ -142,7 +143,7 @@ def doubled(A, block_M):
 
 a = torch.randn(2000, 64, device="cuda")
 torch.testing.assert_close(doubled(a, 4), a * 2)
-print("checked")
+print("checked", *sys.argv[1:])
 '''
 
 
@@ -150,8 +151,9 @@ def test_a_kernel_for_cuda_is_improved_with_the_arguments_of_its_call(tool, gpu_
     pytest.importorskip("libcst", reason="the extra improve is not installed")
     gpu_script.write_text(EAGER)
     written = tmp_path / "faster.py"
-    done = tool("improve", "--gpu", gpu_script, "--trials", "12", "--write", written)
+    done = tool("improve", "--gpu", gpu_script, "--trials", "12", "--write", written, "--", "--of", "script")
     assert done.code == 0, done.err
+    assert "checked --of script" in done.out
     assert "block_M = " in done.out and "results: equal bit by bit" in done.out
     assert "doubled(a, 4)" not in written.read_text()
     assert "checked" in tool("run", "--gpu", written).out

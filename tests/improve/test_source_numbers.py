@@ -43,3 +43,15 @@ def test_a_number_in_words() -> None:
     assert [by_name[name].what(7) for name in ("tile", "wide#2", "'32'")] == [
         "tile = 7 in place of 8", "wide = 7 in place of 256", "7 in place of 32"]
     assert [one.line for one in by_name.values()] == [19, 19, 4, 20, 20, 32]
+
+
+def test_variables_that_are_assigned_together() -> None:
+    """Each number of a tuple is one of its own; variables with one literal change together."""
+    tree = ScriptTree(EDITABLE.replace("    wide = 128 if", "    high, spare = 32, 7\n    left = right = 16\n    wide = 128 if").replace(
+        "x = T.alloc_shared((tile, wide), dtype)", "x = T.alloc_shared((tile, wide), dtype)\n"
+        "            y = T.alloc_shared((high, left, right), dtype)"), "kernel")
+    found = {one.name: one for one in numbers(tree, FACTS)}
+    assert "spare" not in found
+    assert list(edited(tree, found["high"], 48).values()) == [("high, spare = 32, 7", "high, spare = 48, 7")]
+    assert list(edited(tree, found["left = right"], 8).values()) == [("left = right = 16", "left = right = 8")]
+    assert found["left = right"].what(8) == "left = right = 8 in place of 16"

@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from tilelang_npu.cli import run
 
         words[1:], script = run.own_arguments(words[1:])
+    elif words[:1] == ["improve"] and "--" in words:
+        script = words[words.index("--") + 1:]
+        del words[words.index("--"):]
     alone = words[:1] if words[:1] != ["completion"] else []  # completion needs the options of all commands
     args = parse(_parser(alone) if alone and alone[0] in COMMANDS else parser_of_all(), words)
     args.words = words

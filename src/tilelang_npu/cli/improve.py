@@ -55,7 +55,8 @@ def add_to(commands: Any) -> None:
                     " timed; the results of the best one are compared with those of the script as it is, and its run is"
                     " searched for hazards. With --arg or --size, FILE is imported, and the factory is called with the"
                     " arguments of --arg; without, FILE is run as __main__, and the slowest kernel that it runs (or the named"
-                    " one) is improved with the arguments of its calls.",
+                    " one) is improved with the arguments of its calls. Words after -- are arguments of the script: improve"
+                    " FILE -- --rows 4096",
     )
     parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; a script with one factory needs no name")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
@@ -76,7 +77,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--chip", metavar="NAME", help="the chip for kernels that name no chip; see `chips`")
     add_l2(parser)
     add_gpu(parser)
-    parser.set_defaults(command=improve)
+    parser.set_defaults(command=improve, arguments=[])
 
 
 def _seconds(text: str) -> float:
@@ -98,7 +99,7 @@ def improve(args: argparse.Namespace) -> int:
     with chosen(chip=args.chip, l2=args.l2, gpu=gpu_of(args)):
         first_calls = _FirstCalls()
         with listen(first_calls):
-            outcome = execute(path, [], path.stem if args.arg or args.size else "__main__")
+            outcome = execute(path, args.arguments, path.stem if args.arg or args.size else "__main__")
         sys.stdout.flush()
         if outcome.code:
             print(outcome.complaint, file=sys.stderr)

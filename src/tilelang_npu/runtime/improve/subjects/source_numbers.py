@@ -88,16 +88,16 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     outside = [assignment for statement in tree.module.body if isinstance(statement, cst.SimpleStatementLine)
                for assignment in all_of(statement, cst.Assign)]
     for assignment in (*outside, *tree.all(cst.Assign)):
-        target = assignment.targets[0].target
-        if len(assignment.targets) == 1 and isinstance(target, cst.Name) and (
-                target.value in stages or uses.of_name.get(target.value) is Use.SIZE):
-            named += [(target.value, literal) for literal in _alternatives(assignment.value)]
+        for targets, value in _assigned(assignment):
+            if all(name in stages or uses.of_name.get(name) is Use.SIZE for name in targets):
+                named += [(" = ".join(targets), literal) for literal in _alternatives(value)]
     for name, literal in named:
         taken[name] = taken.get(name, 0) + 1
         if literal.evaluated_value > 0:
             unique = name if taken[name] == 1 else f"{name}#{taken[name]}"
-            yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,), name in in_grid, name in stages,
-                         facts)
+            targets = set(name.split(" = "))
+            yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,), not targets.isdisjoint(in_grid),
+                               not targets.isdisjoint(stages), facts)
     used = {id(literal) for _, literal in named}
     by_value: dict[int, list[cst.Integer]] = {}
     for function in tree.functions:
@@ -140,9 +140,21 @@ def _arguments(tree: ScriptTree, facts: SubjectFacts) -> Iterator[tuple[str, int
 def _only_value(tree: ScriptTree, name: str) -> cst.Integer | None:
     """Returns the literal that a variable is set to, if the script sets it once and uses it once."""
     uses = [one for one in all_of(tree.module, cst.Name) if one.value == name]
-    values = [one.value for one in all_of(tree.module, cst.Assign) if len(one.targets) == 1
-              and isinstance(target := one.targets[0].target, cst.Name) and target.value == name]
+    values = [value for one in all_of(tree.module, cst.Assign) for targets, value in _assigned(one) if targets == [name]]
     return values[0] if len(uses) == 2 and len(values) == 1 and isinstance(values[0], cst.Integer) else None
+
+
+def _assigned(assignment: cst.Assign) -> Iterator[tuple[list[str], cst.BaseExpression]]:
+    """Yields the variables that an assignment sets to one value, and the value: two pairs for ``a, b = 1, 2``."""
+    targets = [one.target for one in assignment.targets]
+    if all(isinstance(target, cst.Name) for target in targets):
+        yield [target.value for target in targets if isinstance(target, cst.Name)], assignment.value
+    elif len(targets) == 1 and isinstance(targets[0], cst.Tuple) and isinstance(assignment.value, cst.Tuple):
+        elements = [one.value for one in targets[0].elements]
+        values = [one.value for one in assignment.value.elements]
+        if len(elements) == len(values):
+            yield from (([name.value], value) for name, value in zip(elements, values, strict=True)
+                        if isinstance(name, cst.Name))
 
 
 def _alternatives(value: cst.BaseExpression) -> list[cst.Integer]:
