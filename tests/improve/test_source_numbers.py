@@ -47,9 +47,9 @@ def test_a_number_in_words() -> None:
 
 def test_variables_that_are_assigned_together() -> None:
     """Each number of a tuple is one of its own; variables with one literal change together."""
-    tree = ScriptTree(EDITABLE.replace("    wide = 128 if", "    high, spare = 32, 7\n    left = right = 16\n    wide = 128 if").replace(
-        "x = T.alloc_shared((tile, wide), dtype)", "x = T.alloc_shared((tile, wide), dtype)\n"
-        "            y = T.alloc_shared((high, left, right), dtype)"), "kernel")
+    allocation = "x = T.alloc_shared((tile, wide), dtype)"
+    text = EDITABLE.replace("    wide = 128 if", "    high, spare = 32, 7\n    left = right = 16\n    wide = 128 if")
+    tree = ScriptTree(text.replace(allocation, f"{allocation}; y = T.alloc_shared((high, left, right), dtype)"), "kernel")
     found = {one.name: one for one in numbers(tree, FACTS)}
     assert "spare" not in found
     assert list(edited(tree, found["high"], 48).values()) == [("high, spare = 32, 7", "high, spare = 48, 7")]

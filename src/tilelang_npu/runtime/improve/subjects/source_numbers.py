@@ -77,9 +77,10 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     stages = {arg.value.value for call in tree.all(cst.Call) for arg in call.args
               if arg.keyword is not None and arg.keyword.value == "num_stages" and isinstance(arg.value, cst.Name)}
     taken: dict[str, int] = {}
-    for name, number, place in _arguments(tree, facts):
+    for name, number, expression in _arguments(tree, facts):
         taken[name] = 1
-        yield SourceNumber(name, number, tree.line(place), (place,), name in in_grid, name in stages, facts, parameter=name)
+        yield SourceNumber(name, number, tree.line(expression), (expression,), name in in_grid, name in stages, facts,
+                           parameter=name)
     named: list[tuple[str, cst.Integer]] = []
     for parameter in (*tree.factory.params.params, *tree.factory.params.kwonly_params):
         if isinstance(parameter.default, cst.Integer) and parameter.name.value not in facts.passed:
@@ -88,16 +89,16 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
     outside = [assignment for statement in tree.module.body if isinstance(statement, cst.SimpleStatementLine)
                for assignment in all_of(statement, cst.Assign)]
     for assignment in (*outside, *tree.all(cst.Assign)):
-        for targets, value in _assigned(assignment):
+        for targets, assigned in _assigned(assignment):
             if all(name in stages or uses.of_name.get(name) is Use.SIZE for name in targets):
-                named += [(" = ".join(targets), literal) for literal in _alternatives(value)]
+                named += [(" = ".join(targets), literal) for literal in _alternatives(assigned)]
     for name, literal in named:
         taken[name] = taken.get(name, 0) + 1
         if literal.evaluated_value > 0:
             unique = name if taken[name] == 1 else f"{name}#{taken[name]}"
-            targets = set(name.split(" = "))
-            yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,), not targets.isdisjoint(in_grid),
-                               not targets.isdisjoint(stages), facts)
+            variables = set(name.split(" = "))
+            yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,),
+                               not variables.isdisjoint(in_grid), not variables.isdisjoint(stages), facts)
     used = {id(literal) for _, literal in named}
     by_value: dict[int, list[cst.Integer]] = {}
     for function in tree.functions:
