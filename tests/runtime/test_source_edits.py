@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import tilelang_npu as tilelang
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Unpinned
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.reports import source_edits
@@ -234,3 +235,37 @@ def test_a_long_change_is_shown_in_part() -> None:
     change = SourceChange("f.py", 3, tuple("abcdef"), tuple("ghijkl"))
     assert str(change).splitlines() == ["- a", "- b", "- c", "- d", "- e", "- f", "+ g", "  and 5 lines more"]
     assert change.to_dict() == {"file": "f.py", "line": 3, "before": list("abcdef"), "after": list("ghijkl")}
+
+
+@pytest.mark.parametrize("call", ["scale(x, 8)", "scale.compile(N=64, tile=8)", "scale.compile(tile=8, X=x)"])
+def test_a_number_of_a_function_that_contains_its_kernel_changes_in_the_call(tmp_path: Path, call: str) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(f'''\
+        import numpy as np
+        import tilelang_npu as tilelang
+        import tilelang_npu.language as T
+
+        @tilelang.jit
+        def scale(X, tile):
+            N = T.const("N")
+            X: T.Tensor((N,), "float32")
+            Y = T.empty((N,), "float32")
+            with T.Kernel(T.ceildiv(N, tile), threads=128) as block:
+                x = T.alloc_shared((tile,), "float32")
+                T.copy(X[block * tile], x)
+                T.copy(x, Y[block * tile])
+            return Y
+
+        x = np.ones(64, np.float32)
+        made = {call}
+        kernel = made if hasattr(made, "made_by") else scale.compile(x, 8)
+        '''), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("script_of_test", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kernel = module.kernel
+    assert kernel.made_by.arguments()["tile"] == 8
+    changes = source_edits.change_number(kernel.made_by, "tile", 8, 16)
+    assert changed(path, changes) == [f"-made = {call}", f"+made = {call.replace('8', '16')}"]
+    assert "memref<16xf32" in tilelang.compile(kernel.made_by.prim_func({"tile": 16})).mlir("tile")

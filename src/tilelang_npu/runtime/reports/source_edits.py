@@ -233,8 +233,10 @@ def _change_argument(made_by: MadeBy, function: Callable[..., object], name: str
     file = _read(made_by.at.file if made_by.at is not None else None)
     if file is None or made_by.at is None:
         return ()
-    calls = [call for call in _calls(file.tree, getattr(function, "__name__", ""))
-             if call.lineno <= made_by.at.line <= (call.end_lineno or 0)]
+    called = getattr(function, "__name__", "")
+    calls = [call for call in _calls(file.tree, called, "compile")  # also factory.compile(...)
+             if call.lineno <= made_by.at.line <= (call.end_lineno or 0) and (_last_name(call.func) == called or (
+                 isinstance(call.func, ast.Attribute) and _last_name(call.func.value) == called))]
     if len(calls) > 1 and made_by.at.column:  # several calls on a line
         calls = [call for call in calls if len(file.lines[call.lineno - 1].encode()[:call.col_offset].decode()) + 1
                  == made_by.at.column]
