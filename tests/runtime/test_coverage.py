@@ -203,6 +203,31 @@ def test_a_result_that_no_statement_stores_to(target: str) -> None:
     assert caught.value.code == "T410"
 
 
+def slices(row: int, columns: tuple[int, int]) -> Any:
+    """Blocks of 8 rows of a result of 32 by 128, of each of which constant slices leave out columns."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 128), "float32"), C: T.Tensor((32, 128), "float32")):
+        with T.Kernel(row, is_npu=True) as (block, _):
+            x = T.alloc_ub((8, 128), "float32")
+            T.copy(A[block * 8, 0], x)
+            T.copy(x[:, columns[0]:columns[1]], C[block * 8 : block * 8 + 8, columns[0]:columns[1]])
+
+    return tilelang.compile(main, out_idx=[-1], target="npuir")
+
+
+@pytest.mark.parametrize(("columns", "text"), [((0, 96), "columns 96..127"), ((32, 128), "columns 0..31"),
+                                               ((16, 80), r"columns 0..15, 80..127")])
+def test_what_constant_slices_leave_out_is_a_warning(columns: tuple[int, int], text: str) -> None:
+    a = np.random.default_rng(0).standard_normal((32, 128)).astype(np.float32)
+    with pytest.warns(TileWarning, match=f"{text} of C are never written: .*; constant slices leave them out"):
+        found = slices(4, columns)(a)
+    np.testing.assert_array_equal(found[:, columns[0]:columns[1]], a[:, columns[0]:columns[1]])
+    assert np.isnan(np.delete(found, np.s_[columns[0]:columns[1]], axis=1)).all()
+    with pytest.raises(TileError, match="rows 24..31") as caught:  # the grid leaves out rows
+        slices(3, columns)(a)
+    assert caught.value.code == "T410"
+
+
 @pytest.mark.parametrize("what", ["place from data", "trips from data"])
 def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
     kernel = store_kernel("npuir", what)

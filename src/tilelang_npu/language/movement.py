@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import tile
@@ -175,10 +175,12 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
         scaled(builder, WHAT, a, b, "rint")
         return
-    loaded = a.ssa(builder)
+    loaded, stored = a.ssa(builder), b.ssa(builder)
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
-    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
+    if isinstance(target, Region) and isinstance(stored.owner, tile.RegionOp):
+        stored.owner.attributes[tile.SLICE] = UnitAttr()
+    builder.tile_op(tile.CopyOp(loaded, stored, pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
                     by_point=builder.dialect == "npuir")
 
 

@@ -7,6 +7,8 @@ result is checked after a run or a static check.
 - A call must store to each element of an array that it allocates and returns (``out_idx``); otherwise the call raises T410.
   Adding to an element (``T.atomic_add``) does not count as storing.
 - If a store has a size that only the call knows (``C[:, 0:n]``), unwritten elements are possibly intended: they are a warning.
+- If every store to the array is to a slice with a constant start and size along an axis (``C[0:16, 0:96]``), the elements that
+  the slices leave out along this axis are possibly intended: they are a warning. A grid does not decide about them.
 - If the elements of other arrays decide which elements are stored (as an index, or the condition of a branch or a loop),
   unwritten elements are possibly intended: they are a warning.
 - An array that the caller passes has values in its unwritten elements, which are possibly intended. There is a warning only for
@@ -61,12 +63,14 @@ class ParameterEffect:
         tile: the largest size of a store along each axis, in elements; None if a size is known only at run time, or if single
             elements are stored.
         sliced: whether a store has a size that is known only at run time.
+        fixed: the axes along which each store is to a slice with a constant start and size; empty if a store is to no slice.
     """
 
     reads: bool = False
     writes: bool = False
     tile: Shape | None = None
     sliced: bool = False
+    fixed: frozenset[int] = frozenset()
 
 
 def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
@@ -84,6 +88,7 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
 
     found: dict[int, ParameterEffect] = {}
     stores: dict[int, list[Shape | None]] = {}
+    fixed: dict[int, list[frozenset[int]]] = {}
     for op in kernel.walk():
         for use in effects_of(op):
             root = root_of(use.value)
@@ -96,10 +101,13 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
                     effect.sliced |= isinstance(owner, tile.RegionOp) and not all(
                         isinstance(size, int) for size in owner.mixed_sizes())
                     stores.setdefault(root.index, []).append(None if use.role == "scalar" else _constant_sizes(use.value))
+                    fixed.setdefault(root.index, []).append(frozenset() if use.role == "scalar" else _fixed_axes(use.value))
     for position, shapes in stores.items():
         known = [shape for shape in shapes if shape is not None]
         if len(known) == len(shapes):
             found[position].tile = tuple(max(axis) for axis in zip(*known, strict=True))
+    for position, axes in fixed.items():
+        found[position].fixed = frozenset.intersection(*axes)
     return found
 
 
@@ -144,6 +152,19 @@ def _constant_sizes(value: SSAValue) -> Shape | None:
     return known if len(known) == len(sizes) else None
 
 
+def _fixed_axes(value: SSAValue) -> frozenset[int]:
+    """Returns the axes of a parameter along which a slice starts at a constant and has a constant size."""
+    from xdsl.ir import BlockArgument
+
+    from tilelang_npu.dialects import tile
+
+    owner = value.owner
+    if not isinstance(owner, tile.RegionOp) or not isinstance(owner.source, BlockArgument) or tile.SLICE not in owner.attributes:
+        return frozenset()
+    return frozenset(axis for axis, ends in enumerate(zip(owner.mixed_offsets(), owner.mixed_sizes(), strict=True))
+                     if all(isinstance(end, int) for end in ends))
+
+
 def has_nan(array: Array) -> bool:
     """Whether an array has an element that is NaN. Uninitialised on-chip memory is filled with NaN."""
     if not DType(array.dtype).is_float:
@@ -168,6 +189,7 @@ class UnwrittenResult:
         data_dependent: whether the elements of arrays decide which elements are written.
         added: whether the kernel adds to elements of the parameter (``T.atomic_add``), which does not count as writing.
         sliced: whether a store has a size that only the call knows.
+        fixed: the axes along which all stores are to slices with constant starts and sizes.
     """
 
     parameter: Parameter
@@ -177,12 +199,15 @@ class UnwrittenResult:
     data_dependent: bool = False
     added: bool = False
     sliced: bool = False
+    fixed: frozenset[int] = frozenset()
 
     def error(self) -> TileError | None:
-        """Returns the error T410 if the call allocates the array, and neither data nor sizes of the call decide which elements
-        are written; else None.
+        """Returns the error T410 if the call allocates the array, and neither data nor sizes of the call nor constant slices
+        decide which elements are written; else None.
         """
         if not self.missing.any() or not self.allocated or self.data_dependent or (self.sliced and not self.missing.all()):
+            return None
+        if self._is_left_out_by_slices():
             return None
         shape, box = self.missing.shape, _written_box(self.missing)
         axes = self._short_axes(box)
@@ -202,17 +227,26 @@ class UnwrittenResult:
     def warning(self) -> str:
         """Returns the text of a warning about unwritten elements that are possibly intended, or an empty string for no warning.
 
-        There is a warning for an allocated array if the set of written elements depends on data or on a size of the call, and
-        for an array of the caller if only a strip narrower than the tiles is unwritten.
+        There is a warning for an allocated array if the set of written elements depends on data, on a size of the call or on
+        constant slices, and for an array of the caller if only a strip narrower than the tiles is unwritten.
         """
         box = _written_box(self.missing)
-        is_suspicious = self.data_dependent or self.sliced if self.allocated else (
+        is_suspicious = self.data_dependent or self.sliced or self._is_left_out_by_slices() if self.allocated else (
             not self.data_dependent and self._is_strip(box, self._short_axes(box)))
         if not self.missing.any() or not is_suspicious:
             return ""
         reason = "; data decide which elements are written" if self.data_dependent else (
-            "; sizes of the call decide which elements are written" if self.allocated else "")
+            "; sizes of the call decide which elements are written" if self.sliced else (
+                "; constant slices leave them out" if self.allocated else ""))
         return f"{describe(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
+
+    def _is_left_out_by_slices(self) -> bool:
+        """Whether all unwritten elements are in rows, columns or planes that constant slices leave out, and some are written.
+        """
+        rest = self.missing.copy()
+        for axis in self.fixed:
+            rest[(slice(None),) * axis + (np.flatnonzero(self.missing.all(axis=_others(self.missing, axis))),)] = False
+        return not rest.any() and not self.missing.all()
 
     def _short_axes(self, box: Shape) -> list[int]:
         """Returns the axes along which the box of written elements ends before the array does."""
@@ -285,7 +319,7 @@ def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Map
         if missing.any():
             yield UnwrittenResult(parameters[position], effect.tile, missing, allocated,
                                   any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts),
-                                  effect.sliced)
+                                  effect.sliced, effect.fixed)
 
 
 def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects: Mapping[int, ParameterEffect],
