@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -57,12 +58,18 @@ def test_the_arch_is_the_chip(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_platform_is_that_of_the_chip_torch_sees(name: str, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch: Any = ModuleType("torch")
-    torch.npu = SimpleNamespace(is_available=lambda: True, get_device_properties=lambda _: SimpleNamespace(name=name))
-    monkeypatch.setitem(importlib.import_module("sys").modules, "torch", torch)
-    assert determine_platform("auto") == family
-    assert determine_platform("A2") == "A2"
+    for reported in ({"get_device_properties": lambda _: SimpleNamespace(name=name)}, {"get_device_name": lambda: name}):
+        torch.npu = SimpleNamespace(is_available=lambda: True, **reported)
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        assert determine_platform("auto") == family
+        assert determine_platform("A2") == "A2"
     torch.npu.is_available = lambda: False
     assert determine_platform() == "A3"
+    for soc, of_soc in ((name, family), ("AscendUnknown", "A3")):  # before torch
+        monkeypatch.setitem(sys.modules, "acl", SimpleNamespace(get_soc_name=lambda soc=soc: soc))
+        assert determine_platform() == of_soc
+    monkeypatch.setenv("TL_PLATFORM", "A5")
+    assert determine_platform() == "A5"
 
 
 def test_the_formats_of_float8() -> None:

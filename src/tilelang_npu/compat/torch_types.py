@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tilelang_npu.runtime.settings import targets
+from tilelang_npu.runtime.settings import environment, targets
 from tilelang_npu.target import family_of
 
 if TYPE_CHECKING:
@@ -46,16 +45,21 @@ def determine_platform(platform: str = "auto") -> str:
     """Returns the platform of a chip: ``A2``, ``A3`` or ``A5``.
 
     Args:
-        platform: the platform itself, or ``"auto"`` for the platform of the chip that torch reports. If torch reports no chip,
-            the result is ``A3``. If torch is not loaded, it is the platform of the chip for which kernels are compiled by
-            default.
+        platform: the platform itself, or ``"auto"`` for the platform of the chip that CANN's module ``acl`` reports, if it is
+            loaded, or torch. If they report no known chip, the result is ``A3``. If neither is loaded, it is the platform of
+            the chip for which kernels are compiled by default.
 
     Raises:
         TileError: T706, the platform is unknown.
     """
-    npu: ModuleType | None = getattr(sys.modules.get("torch"), "npu", None)
-    if platform != "auto" or npu is None:
+    acl, npu = sys.modules.get("acl"), getattr(sys.modules.get("torch"), "npu", None)
+    if platform != "auto" or environment.PLATFORM.text() or (acl is None and npu is None):
         return targets.determine_platform(platform)
-    if not npu.is_available():
+    if acl is not None:
+        return family_of(str(acl.get_soc_name())) or "A3"
+    if npu is None or not npu.is_available():
         return "A3"
-    return family_of(str(npu.get_device_properties(0).name)) or "A3"
+    named = npu.get_device_name() if hasattr(npu, "get_device_name") else None
+    if not isinstance(named, str):  # older tests of TileLang-Ascend replace the properties of the device instead
+        named = str(npu.get_device_properties(0).name)
+    return family_of(named) or "A3"

@@ -42,8 +42,8 @@ from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.target.chip_data import OpenScope
 
 __all__ = [
-    "SLICE", "AllocOp", "OpenMemory", "RegionOp", "ScopeAttr", "StridedTensorOp", "TensorOp", "ViewOp", "region_type", "root_of",
-    "shape_of", "shape_text",
+    "SLICE", "AllocOp", "OpenMemory", "RegionOp", "ScopeAttr", "StridedTensorOp", "TensorOp", "ViewOp", "region_type",
+    "root_of", "shape_of", "shape_text",
 ]
 
 SLICE = "tile.slice"  # attribute of tile.region: the author wrote a slice as the destination, and not only its first element

@@ -159,7 +159,8 @@ def _fixed_axes(value: SSAValue) -> frozenset[int]:
     from tilelang_npu.dialects import tile
 
     owner = value.owner
-    if not isinstance(owner, tile.RegionOp) or not isinstance(owner.source, BlockArgument) or tile.SLICE not in owner.attributes:
+    if (not isinstance(owner, tile.RegionOp) or not isinstance(owner.source, BlockArgument)
+            or tile.SLICE not in owner.attributes):
         return frozenset()
     return frozenset(axis for axis, ends in enumerate(zip(owner.mixed_offsets(), owner.mixed_sizes(), strict=True))
                      if all(isinstance(end, int) for end in ends))
