@@ -114,6 +114,8 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     builder.grids.append(grid)
     builder.in_kernel = True
     builder.threads = frame.gpu_threads
+    index = values[len(frame.blocks)] if explicit else None
+    builder.vector_core = (index, sub_blocks) if isinstance(index, Expr) else None
     if names is not None and len(names) > len(values):
         values.append(0)  # the `_` of `as (cid, _)`
     elif names is not None and len(names) == len(frame.blocks) == 1:

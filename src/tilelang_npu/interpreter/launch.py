@@ -349,7 +349,7 @@ class RewrittenCalls:
                 rest, index = divmod(rest, count)
                 place.append(IndexInt(index))
             for vector in vectors:
-                core.block, core.allocated = block, {}
+                core.block, core.sub_block, core.allocated = block, vector, {}
                 launch.addressed.pop(core, None)
                 values: tuple[int, ...] = tuple(place) if names <= len(grid) else (*place, IndexInt(vector) if used else 0)
                 yield contextlib.nullcontext(values[0] if len(values) == 1 else values)

@@ -65,7 +65,7 @@ def both_sides(src: object, dst: object, size: object, *, transpose: bool = Fals
     source, target = operand(src), operand(dst)
     ascendc = current().dialect == "ascendc" and not transpose
     if ascendc and size is None:
-        source, target = _continued(source, target)
+        source, target = _continued(*_own_part(source, target))
     if size is not None:
         sizes = sizes_of(size)
         a, b = (side if isinstance(side, HostBuffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
@@ -110,6 +110,28 @@ def _continued(source: TileRef | HostElement, target: TileRef | HostElement
     flat = tensor.seen(tensor.array.reshape(-1), tensor.element)
     part = HostSlice(flat, (int(begin) * row,), (length,), (0,))
     return (part, buffer) if first is source else (buffer, part)
+
+
+def _own_part(source: TileRef | HostElement, target: TileRef | HostElement
+              ) -> tuple[TileRef | HostElement, TileRef | HostElement]:
+    """Returns the operands of a copy between a tile of each Vector core and a matrix of the Cube core that consists of them.
+
+    A Vector core copies its tile to or from its rows or columns of the matrix. Other operands are returned as they are.
+    """
+    core = current()
+    if not core.counted or not isinstance(source, HostBuffer) or not isinstance(target, HostBuffer):
+        return source, target
+    matrix, own = (source, target) if source.space == "l0c" else (target, source)
+    if own.space != "ub" or matrix.space != ("l0c" if matrix is source else "l1") or matrix.ndim != own.ndim:
+        return source, target
+    sizes, parts = list(matrix.extents), list(own.extents)
+    axes = [axis for axis in range(matrix.ndim) if sizes[axis] != parts[axis]]
+    if len(axes) != 1 or axes[0] < matrix.ndim - 2 or sizes[axes[0]] != core.counted[-1] * parts[axes[0]]:
+        return source, target
+    offsets = [0] * matrix.ndim
+    offsets[axes[0]] = core.sub_block * parts[axes[0]]
+    part = HostSlice(matrix, offsets, parts, range(matrix.ndim))
+    return (part, own) if matrix is source else (own, part)
 
 
 def _is_whole_place(memory: TileRef) -> bool:

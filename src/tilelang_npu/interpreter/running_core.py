@@ -66,6 +66,7 @@ class Core:
         kind: ``cube`` or ``vector``; or ``all`` if the object executes the operations of all cores.
         vector: the index of the Vector core in its block.
         block: the index of the block.
+        sub_block: the index of the Vector core for which the body of the ``T.Kernel`` is executed.
         kernel: the index, from 0 on, of the only ``T.Kernel`` that the core executes; None for all of them.
         only: the index of the only block that the core executes; None for all blocks.
         grids: the block counts of each ``T.Kernel`` that the core has reached.
@@ -90,6 +91,7 @@ class Core:
     def __init__(self, launch: SharedState, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
                  only: int | None = None) -> None:
         self.launch, self.kind, self.vector, self.block, self.kernel, self.only = launch, kind, vector, block, kernel, only
+        self.sub_block = vector
         self.grids: list[tuple[int, ...]] = []
         self.counted: list[int] = []
         self.threads: tuple[int, ...] = ()

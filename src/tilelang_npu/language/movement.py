@@ -62,8 +62,9 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
     along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
     at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
-    or to all of them in ascendc, if the tile starts with a row (T116). In npuir, a ``T.copy`` can be in the body of
-    ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies one
+    or to all of them in ascendc, if the tile starts with a row (T116). If a matrix in L1 or L0C has twice the rows or columns
+    of a buffer in UB, a Vector core copies the buffer to or from its half in ascendc. In npuir, ``T.copy`` can be in the body
+    of ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies one
     element, as ``B[j] = A[i]`` does.
 
     Example: ``T.copy(A[row, 0], a)``
@@ -147,7 +148,7 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if stride is not None:
         source, target = _with_rows_apart(builder, source, target, stride)
     if builder.dialect == "ascendc" and region is None and not transposed:
-        source, target = _continued(builder, *_unfolded(builder, source, target))
+        source, target = _continued(builder, *_own_part(builder, *_unfolded(builder, source, target)))
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
     if real_k is not None or real_n is not None:
         a, b = _part_for_product(builder, a, b, real_k, real_n, transpose=transposed)
@@ -182,6 +183,31 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         stored.owner.attributes[tile.SLICE] = UnitAttr()
     builder.tile_op(tile.CopyOp(loaded, stored, pad, transpose=transposed, relu=relu, unit_flag=flag), WHAT,
                     by_point=builder.dialect == "npuir")
+
+
+def _own_part(builder: Builder, source: Addressable | Element, target: Addressable | Element,
+              ) -> tuple[Addressable | Element, Addressable | Element]:
+    """Returns the operands of a copy between a tile of each Vector core and a tile of the Cube core that consists of them.
+
+    If a matrix in L1 or L0C has as many rows, or as many columns, as the tiles in UB of all Vector cores together, a Vector
+    core copies its tile to or from its part of the matrix. Other operands are returned as they are.
+    """
+    matrix, own = (source, target) if source.buffer.space == "cc" else (target, source)
+    if builder.vector_core is None or not isinstance(matrix, Buffer) or not isinstance(own, Buffer):
+        return source, target
+    if own.space != "ub" or matrix.space != ("cc" if matrix is source else "cbuf") or matrix.ndim != own.ndim:
+        return source, target
+    index, cores = builder.vector_core
+    axes = [axis for axis, (whole, part) in enumerate(zip(matrix.sizes, own.sizes, strict=True)) if whole != part]
+    if len(axes) != 1:
+        return source, target
+    (axis,), size = axes, own.sizes[axes[0]]
+    if not isinstance(size, int) or matrix.sizes[axis] != cores * size or axis < matrix.ndim - 2:
+        return source, target
+    offsets: list[Extent] = [0] * matrix.ndim
+    offsets[axis] = extent(builder, index * size)
+    part = Region(matrix, offsets, own.sizes, tuple(range(matrix.ndim)))
+    return (part, own) if matrix is source else (own, part)
 
 
 def _unfolded(builder: Builder, source: Addressable | Element, target: Addressable | Element,

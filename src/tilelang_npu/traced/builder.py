@@ -58,6 +58,8 @@ class Builder(Emitter):
         region: the body of the vector function that is traced; None outside of one.
         chip: the chip that the kernel is compiled for; None if it is not known.
         threads: the number of threads along each axis of a GPU's block in the current launch; empty if it is for an NPU.
+        vector_core: the index of the Vector core in the current launch, and the number of Vector cores; None if the launch does
+            not have this index.
         loops: the state of the jumps of each loop around the current statement, outermost loop first.
         walk: a function that inlines a macro; set by the module that walks the kernel's source.
         own_tensor: a function that adds a tensor which each call of the kernel allocates, given its sizes and its element type;
@@ -79,6 +81,7 @@ class Builder(Emitter):
         self.pipe: str | None = None
         self.grids: list[tuple[Dimension, ...]] = []
         self.threads: tuple[int, ...] = ()
+        self.vector_core: tuple[Expr, int] | None = None
         self.loops: list[Jumps] = []
         self.walk: Callable[[Inlined, Sequence[object], Mapping[str, object]], object] = _no_walker
         self.own_tensor: Callable[[Sequence[object], DType], Buffer] = _no_trace
