@@ -64,8 +64,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
     or to all of them in ascendc, if the tile starts with a row (T116). If a matrix in L1 or L0C has twice the rows or columns
     of a buffer in UB, a Vector core copies the buffer to or from its half in ascendc. In npuir, ``T.copy`` can be in the body
-    of ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies one
-    element, as ``B[j] = A[i]`` does.
+    of ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies
+    one element, as ``B[j] = A[i]`` does.
 
     Example: ``T.copy(A[row, 0], a)``
 
