@@ -9,6 +9,7 @@ def test_cross_core_flags_without_a_split(refused):
         target="ascendc",
         pass_configs={
             tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+            tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: False,
             tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,  # mistake
         },
     )
@@ -21,5 +22,5 @@ def test_cross_core_flags_without_a_split(refused):
 
         return main
 
-    with refused("T720", at="TL_ASCEND_AUTO_CV_SYNC", message="no effect without", help="TL_ASCEND_AUTO_CV_COMBINE: True"):
+    with refused("T720", at="TL_ASCEND_AUTO_CV_SYNC", message="no effect without", help="remove TL_ASCEND_AUTO_CV_COMBINE: False"):
         factory(64)

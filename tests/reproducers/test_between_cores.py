@@ -53,7 +53,7 @@ def test_a_hand_over_through_a_tensor_of_any_name() -> None:
 
 
 def test_flags_without_splitting_and_flags_by_hand_with_automatic_ones_are_errors() -> None:
-    lonely = {**AUTO, "tl.ascend_auto_cross_core_sync": True}
+    lonely = {**AUTO, "tl.ascend_auto_cross_core_sync": True, "tl.ascend_auto_cv_combine": False}
     with pytest.raises(TileError) as caught:
         compiled(handed_over("scratch", False), lonely).mlir()
     assert caught.value.code == "T720", str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.checks.allowances import parse
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer, unallowed
 from tilelang_npu.runtime.jit.recording import record
+from tilelang_npu.runtime.settings import environment
 
 N = 64
 X = np.arange(N, dtype=np.float32)
@@ -97,6 +99,20 @@ def test_a_misspelt_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TileError, match="TILELANG_NPU_SANITISE") as caught:
         racing({})
     assert (caught.value.code, caught.value.help) == ("T721", "did you mean TILELANG_NPU_SANITIZE?")
+
+
+@pytest.mark.parametrize(("value", "warns"), [("0", False), ("1", True)])
+def test_variables_of_upstreams_profiler(monkeypatch: pytest.MonkeyPatch, value: str, warns: bool) -> None:
+    environment._say_that_profiles_are_not_written.cache_clear()
+    monkeypatch.setenv("TILELANG_NPU_PROFILE", value)
+    monkeypatch.setenv("TILELANG_NPU_PROFILE_DIR", "somewhere")
+    with warnings.catch_warnings(record=True) as report:
+        warnings.simplefilter("always")
+        kernel = racing({})
+        racing({})
+    said = [str(one.message) for one in report if "TILELANG_NPU_PROFILE has no effect" in str(one.message)]
+    assert len(said) == warns
+    assert kernel.kernel_name == kernel.name == "main"
 
 
 def test_a_recorder_gets_the_findings_and_nothing_is_raised() -> None:

@@ -89,6 +89,32 @@ def test_cross_core_flags_between_the_scopes_of_the_author(by_hand: bool, rng: n
     assert kernel.mlir().count("sync_block_set") == 1
 
 
+def test_cross_core_flags_split_a_kernel_without_scopes(rng: np.random.Generator) -> None:
+    """TileLang-Ascend splits such kernels by default since August 2026."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((32, 32), "float16")
+            c = T.alloc_L0C((32, 32), "float32")
+            x = T.alloc_ub((16, 32), "float32")
+            T.copy(A, a)
+            T.gemm_v0(a, a, c, init=True)
+            T.copy(c, x)
+            T.tile.add(x, x, 1.0)
+            T.copy(x, B[vid * 16, 0])
+
+    switches = {PassConfigKey.TL_ASCEND_AUTO_SYNC: True, PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+                PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True}
+    kernel = tilelang.compile(main, target="ascendc", out_idx=[-1], pass_configs=switches, sanitize=True)
+    a = rng.integers(-4, 5, (32, 32)).astype(np.float16)
+    np.testing.assert_array_equal(kernel(a), a.astype(np.float32) @ a.astype(np.float32) + 1)
+    both = {**switches, PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True}
+    assert kernel.mlir() == tilelang.compile(main, target="ascendc", out_idx=[-1], pass_configs=both).mlir()
+    with pytest.raises(TileError) as caught:
+        tilelang.compile(main, target="ascendc", pass_configs={**switches, PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: False})
+    assert caught.value.code == "T720"
+
+
 def test_cross_core_flags_with_the_split_are_fine() -> None:
     both = {PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True, PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True}
     assert len(resolve(both, "ascendc", None)) == 2

@@ -551,3 +551,43 @@ def test_tiles_of_products_that_fit_only_without_their_temporaries(S: int, N: in
     expected = (np.maximum(products * f[:, None, None], 0) * w).sum(-1).T
     np.testing.assert_array_equal(out, expected)
     assert strips_of(kernel)
+
+
+def scaled_sums(tiles: int, steps: int, rows: int, columns: int) -> Any:
+    """Sums of products that are halved before each product, in blocks that loop over tiles behind a guard."""
+    @T.prim_func
+    def main(A: T.Tensor((tiles * rows, steps * 64), "float16"), B: T.Tensor((steps * 64, columns), "float16"),
+             C: T.Tensor((tiles * rows, columns), "float16")):
+        with T.Kernel(2, threads=256) as block:
+            a = T.alloc_shared((rows, 64), "float16")
+            b = T.alloc_shared((64, columns), "float16")
+            sums = T.alloc_fragment((rows, columns), "float32")
+            for turn in T.serial(T.ceildiv(tiles, 2)):
+                number = turn * 2 + block
+                if number < tiles:
+                    T.fill(sums, 0)
+                    for k in T.Pipelined(steps, num_stages=2):
+                        T.copy(A[number * rows, k * 64], a)
+                        T.copy(B[k * 64, 0], b)
+                        for i, j in T.Parallel(rows, columns):
+                            sums[i, j] *= 0.5
+                        T.gemm(a, b, sums)
+                    T.copy(sums, C[number * rows, 0])
+            T.sync_grid()  # one Vector core then does all work
+
+    return main
+
+
+def test_sums_that_fit_only_without_the_next_product() -> None:
+    """The sums take 128 of 192 KB of UB, and the next product as many again."""
+    tiles, steps, rows, columns = 3, 3, 64, 512
+    kernel = compiled(scaled_sums(tiles, steps, rows, columns))
+    a, b = (np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float16) for seed, shape in enumerate(
+        ((tiles * rows, steps * 64), (steps * 64, columns))))
+    c, expected = np.zeros((tiles * rows, columns), np.float16), np.zeros((tiles * rows, columns), np.float32)
+    for k in range(steps):
+        part = slice(k * 64, k * 64 + 64)
+        expected = expected / 2 + a[:, part].astype(np.float32) @ b[part].astype(np.float32)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, expected.astype(np.float16))
+    assert strips_of(kernel)

@@ -249,6 +249,11 @@ class JITKernel(CompiledKernel):
                             help="call a factory under @tilelang.autotune without its tunable parameters")
         return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
 
+    @property
+    def kernel_name(self) -> str:
+        """The name of the kernel, under the name of this attribute in TileLang-Ascend."""
+        return self.name
+
     def improve(self, *args: object, budget: float = 60.0, trials: int | None = None, executor: object = None,
                 reassociate: bool = False) -> Improvement:
         """Searches source edits that shorten the kernel's modelled time (docs/improve.md).

@@ -28,7 +28,7 @@ from tilelang_npu.runtime.kernel.lowering import Lowering
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.argument_location import location_of_word
 from tilelang_npu.runtime.settings.log import TileWarning, is_silenced, verbose_log, warn_at
-from tilelang_npu.runtime.settings.switches import check_switches, disabled_optimisations, resolve, warn_of_unknown_keys
+from tilelang_npu.runtime.settings.switches import complete_switches, disabled_optimisations, resolve, warn_of_unknown_keys
 from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
 from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
@@ -101,9 +101,11 @@ class CompiledKernel:
         self.name = traced.name
         self.dialect = traced.dialect
         self.remarks = (*traced.remarks, *warn_of_unknown_keys(settings.pass_configs, settings.at))
-        self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
+        self.switches: Mapping[str, bool] = resolve(settings.pass_configs, self.dialect, settings.at)
         self.without = disabled_optimisations(settings.pass_configs, settings.at)
-        self.idle = check_switches(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
+        self.idle: TileError | None = None
+        if self.dialect == "ascendc":
+            self.switches, self.idle = complete_switches(self.switches, traced.module, settings.at)
         if self.idle is not None:
             warn_at(self.idle)
         # The parameters that the compiler added (traced.own of them, T.alloc_global) come last and are workspaces.

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -90,6 +92,10 @@ VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, CACHE_KEY, DISABLE_CACHE, CLEAR_CA
              WORKSPACE)
 
 _PREFIX = "TILELANG_NPU_"
+_OF_UPSTREAM = tuple(f"{_PREFIX}PROFILE{part}" for part in ("", "_DIR", "_SKIP_FIRST", "_WARMUP", "_ACTIVE", "_ANALYSE",
+                                                            "_STRICT"))
+"""Variables of TileLang-Ascend, which runs a call in a session of ``torch_npu.profiler`` if the first one is not 0. They have
+no effect here: each launch has its times."""
 
 
 def check() -> None:
@@ -100,12 +106,24 @@ def check() -> None:
     """
     known = [variable.name for variable in (*VARIABLES, SURVEY, SURVEY_ROOT)]
     for name in os.environ:
-        if name.startswith(_PREFIX) and name not in known:
+        if name in _OF_UPSTREAM:
+            _say_that_profiles_are_not_written()
+        elif name.startswith(_PREFIX) and name not in known:
             from difflib import get_close_matches
 
             near = get_close_matches(name, known, n=1)
             raise TileError(f"there is no variable {name}", code="T721",
                             help=f"did you mean {near[0]}?" if near else "`tilelang-npu doctor` lists the variables")
+
+
+@cache
+def _say_that_profiles_are_not_written() -> None:
+    """Issues a warning, once, if the variable is set with which TileLang-Ascend writes a profile of each call."""
+    if os.environ.get(_OF_UPSTREAM[0], "0") not in ("", "0"):
+        from tilelang_npu.runtime.settings.log import TileWarning
+
+        warnings.warn(f"{_OF_UPSTREAM[0]} has no effect here, and no profile is written: kernel.profile() and `tilelang-npu run "
+                      "--trace FILE` have the times of a call", TileWarning, stacklevel=2)
 
 
 def gpu_capability() -> tuple[int, int]:

@@ -123,11 +123,14 @@ def disabled_optimisations(pass_configs: Mapping[PassConfigKey | str, object] | 
     return validate_optimisations([*names, *listed, *(UPSTREAM_LACKS if environment.as_upstream() else ())], where)
 
 
-def check_switches(switches: Mapping[str, bool], module: ModuleOp, at: Location | None) -> TileError | None:
-    """Checks that the switch for automatic flags between the cores can take effect in a traced kernel of the ascendc dialect.
+def complete_switches(switches: Mapping[str, bool], module: ModuleOp, at: Location | None
+                      ) -> tuple[Mapping[str, bool], TileError | None]:
+    """Completes the switches of a traced kernel of the ascendc dialect, and checks the one for automatic flags between the
+    cores.
 
     Such flags can be inserted only if the compiler splits the kernel into a Cube and a Vector part (another switch), or if the
-    author assigns statements to cores with ``T.Scope``.
+    author assigns statements to cores with ``T.Scope``. Without such statements, the kernel is split if the author has not
+    switched this off; TileLang-Ascend splits since August 2026.
 
     Args:
         switches: the switches from :func:`resolve`.
@@ -135,25 +138,28 @@ def check_switches(switches: Mapping[str, bool], module: ModuleOp, at: Location 
         at: the source location of the decorator or call with these switches.
 
     Returns:
-        A warning if the switch changes nothing because the kernel sets the flags by hand; else None.
+        The switches; and a warning if the switch changes nothing because the kernel sets the flags by hand, else None.
 
     Raises:
         TileError: T720, the switch cannot take effect.
     """
     if not switches.get(_CV_SYNC.value) or switches.get(_COMBINE.value):
-        return None
+        return switches, None
     from tilelang_npu.dialects import hivm, tile
 
     ops = list(module.walk())
     if not any(isinstance(op, tile.OnCoreOp) for op in ops):
+        if _COMBINE.value not in switches:
+            return {**switches, _COMBINE.value: True}, None
         raise TileError(
             f"{_CV_SYNC.name} has no effect without {_COMBINE.name} in a kernel without T.Scope", code="T720",
             location=location_of_word(_CV_SYNC.name, at),
             notes=["flags are inserted between the statements of the Cube core and those of the Vector cores; this kernel "
                    "assigns no statement to a core"],
-            help=f"add {_COMBINE.name}: True, or remove {_CV_SYNC.name}")
+            help=f"remove {_COMBINE.name}: False, or {_CV_SYNC.name}")
     if any(isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)) for op in ops):
-        return TileError(f"{_CV_SYNC.name} changes nothing: the kernel sets the flags between its cores by hand", code="T720",
-                         location=location_of_word(_CV_SYNC.name, at), help="remove the switch, or the flags")
-    return None
+        return switches, TileError(
+            f"{_CV_SYNC.name} changes nothing: the kernel sets the flags between its cores by hand", code="T720",
+            location=location_of_word(_CV_SYNC.name, at), help="remove the switch, or the flags")
+    return switches, None
 

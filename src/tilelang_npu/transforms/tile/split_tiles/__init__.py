@@ -32,13 +32,15 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import target as chips
 from tilelang_npu.analysis.buffer_sizes import nbytes_of, spaced
-from tilelang_npu.analysis.buffers import is_managed, space_of
+from tilelang_npu.analysis.buffers import is_managed, root_of, space_of, users_of
 from tilelang_npu.analysis.locations import lines_of
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.remarks import REFUSED, Points, module_remarks, record_done
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
 from tilelang_npu.transforms.tile.split_tiles.strip_division import (
+    VIEWS,
     Division,
     NotDivisibleError,
     blocks_within,
@@ -219,7 +221,16 @@ def _estimated_bytes(launch: tile.LaunchOp, vector_cores: int) -> int:
         space_of(op.result) == "shared" and is_product_operand(op.result)))
     temporaries = max((_temporary_bytes(op) + _intermediate_bytes(op) for op in ops if isinstance(op, tile.ParallelOp)),
                       default=0)
-    return (tiles + temporaries) // (vector_cores if any(isinstance(op, tile.GemmOp) for op in ops) else 1)
+    products = [op for op in ops if isinstance(op, tile.GemmOp)]
+    # A sum of products that Vector cores change between the products stays in UB, with the next product beside it.
+    added = max((nbytes_of(root) for op in products if _is_changed_by_vector_cores(root := root_of(op.c))), default=0)
+    return (tiles + temporaries + added) // (vector_cores if products else 1)
+
+
+def _is_changed_by_vector_cores(accumulator: SSAValue) -> bool:
+    """Whether an operation other than products and fills writes the accumulator of a product."""
+    return any(use.writes and root_of(use.value) is accumulator for op in users_of(accumulator)
+               if not isinstance(op, (*VIEWS, tile.GemmOp, tile.FillOp)) for use in effects_of(op))
 
 
 def _temporary_bytes(loop: tile.ParallelOp) -> int:
