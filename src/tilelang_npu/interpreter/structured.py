@@ -263,7 +263,8 @@ def _sort(dst: object, src: object, actual_num: object, k: int | None) -> None:
                    "actual_num must be at most the number of elements of the source", "T502")
     values = values[:-(-real // 32) * 32] if k is None else values
     values[real:] = -np.inf
-    _put(source, values)
+    if values.dtype == np.float32:  # float16 is sorted as float32, in a copy
+        _put(source, values)
     order = _descending(values)
     pairs = np.stack([values[order], order.astype(source.kind.numpy)], 1).reshape(-1)
     block = _BLOCK // source.kind.numpy.itemsize

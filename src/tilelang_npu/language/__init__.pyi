@@ -3757,7 +3757,7 @@ class _Tile:
         """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
         ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
-        values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is also written: the
+        values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. A float32 ``src`` is also written:
         elements from ``actual_num`` up to the next multiple of 32 become -inf. ``tmp`` is scratch memory in UB; its contents are
         undefined after the call.
 
@@ -3848,7 +3848,7 @@ class _Tile:
         """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
         The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
-        bytes. ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch memory in UB; its contents
+        bytes. A float32 ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch in UB; its contents
         are undefined after the call.
 
         Element types: float16, float32.

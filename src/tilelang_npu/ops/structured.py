@@ -467,7 +467,8 @@ def _sort(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> None:
     if "k" not in facts:
         values = values[:_groups(int(real))]
     values[int(real):] = -np.inf
-    source.flat[:values.size] = values
+    if source.dtype == np.float32:  # float16 is converted to float32 first, and the source keeps its elements
+        source.flat[:values.size] = values
     order = _order(values)
     pairs = np.empty(2 * order.size, outs[0].dtype)
     pairs[0::2], pairs[1::2] = values[order], order
@@ -583,11 +584,11 @@ entry("unpack_int4", (), ("src",), "custom", _types("i4"), "conv", _unpack_int4,
 entry("gather_mask", ("tile.gather_mask",), ("src", "indices"), "custom", WORDS, "reducev2", _gather_mask, _check_mask_pack,
       "Copies every second or fourth element, or the elements at given indices, without gaps.", partial=True)
 entry("sort", ("tile.sort",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
-      "Sorts the first actual_num elements in descending order and writes pairs (value, index); -inf fills both the source and"
+      "Sorts the first actual_num elements in descending order and writes pairs (value, index); -inf fills a float32 source and"
       " the result up to a multiple of 32 elements.", outputs=("dst", "src"), in_place=True, partial=True)
 entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
-      "Writes the k largest elements as pairs (value, index), rounded up to whole blocks of 32 bytes; sets the elements of the"
-      " source from actual_num on to -inf first.",
+      "Writes the k largest elements as pairs (value, index), rounded up to whole blocks of 32 bytes; sets the elements of a"
+      " float32 source from actual_num on to -inf first.",
       outputs=("dst", "src"), in_place=True, partial=True)
 entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
       "Merges 2 to 4 sorted lists of pairs (value, index) into one sorted list.", partial=True)
