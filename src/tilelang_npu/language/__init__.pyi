@@ -3757,9 +3757,9 @@ class _Tile:
         """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
         ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
-        values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. A float32 ``src`` is also written:
-        elements from ``actual_num`` up to the next multiple of 32 become -inf. ``tmp`` is scratch memory in UB; its contents are
-        undefined after the call.
+        values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. A float32 ``src`` is also
+        written: elements from ``actual_num`` up to the next multiple of 32 become -inf. ``tmp`` is scratch memory in UB; its
+        contents are undefined after the call.
 
         Element types: float16, float32.
 
