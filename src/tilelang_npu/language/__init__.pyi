@@ -3848,8 +3848,8 @@ class _Tile:
         """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
         The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
-        bytes. A float32 ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch in UB; its contents
-        are undefined after the call.
+        bytes. A float32 ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch memory in UB; its
+        contents are undefined after the call.
 
         Element types: float16, float32.
 

@@ -122,8 +122,8 @@ def _say_that_profiles_are_not_written() -> None:
     if os.environ.get(_OF_UPSTREAM[0], "0") not in ("", "0"):
         from tilelang_npu.runtime.settings.log import TileWarning
 
-        warnings.warn(f"{_OF_UPSTREAM[0]} has no effect here, and no profile is written: kernel.profile() and `tilelang-npu run "
-                      "--trace FILE` have the times of a call", TileWarning, stacklevel=2)
+        warnings.warn(f"{_OF_UPSTREAM[0]} has no effect here, and no profile is written: kernel.profile() and `tilelang-npu "
+                      "run --trace FILE` have the times of a call", TileWarning, stacklevel=2)
 
 
 def gpu_capability() -> tuple[int, int]:

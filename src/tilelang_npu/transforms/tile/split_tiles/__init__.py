@@ -35,8 +35,8 @@ from tilelang_npu.analysis.buffer_sizes import nbytes_of, spaced
 from tilelang_npu.analysis.buffers import is_managed, root_of, space_of, users_of
 from tilelang_npu.analysis.locations import lines_of
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.remarks import REFUSED, Points, module_remarks, record_done
 from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import REFUSED, Points, module_remarks, record_done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
 from tilelang_npu.transforms.tile.split_tiles.strip_division import (
