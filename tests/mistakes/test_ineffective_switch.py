@@ -22,5 +22,6 @@ def test_cross_core_flags_without_a_split(refused):
 
         return main
 
-    with refused("T720", at="TL_ASCEND_AUTO_CV_SYNC", message="no effect without", help="remove TL_ASCEND_AUTO_CV_COMBINE: False"):
+    with refused("T720", at="TL_ASCEND_AUTO_CV_SYNC", message="no effect without",
+                 help="remove TL_ASCEND_AUTO_CV_COMBINE: False"):
         factory(64)
