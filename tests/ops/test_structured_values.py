@@ -204,6 +204,8 @@ def _arith_progression(calls: Batch, rng: np.random.Generator, element: DType) -
         target = calls.hold(start)
         calls.call(f"T.tile.arith_progression({target}, {first}, {step}, {count})", target, wanted)
     target = empty(calls, element, 3, 13)
+    other = empty(calls, element, 3, 13)
+    calls.call(f"T.tile.create_vec_index({other}, first_value=5)", other, np.arange(5, 44).reshape(3, 13).astype(element.numpy))
     calls.call(f"T.tile.createvecindex({target}, 4)", target, np.arange(4, 43).reshape(3, 13).astype(element.numpy))
 
 

@@ -179,7 +179,7 @@ def sort_rows(src: object, dst_value: object, dst_index: object, descending: boo
     _move([src], [dst_value, dst_index], compute)
 
 
-@tiles("tile.arith_progression", "tile.createvecindex")
+@tiles("tile.arith_progression", "tile.createvecindex", "tile.create_vec_index")
 def arith_progression(buffer: object = None, first_value: object = None, diff_value: object = 1, count: object = None,
                       **other: object) -> None:
     """Writes ``first_value``, ``first_value + diff_value``, ... to a buffer in row-major order."""

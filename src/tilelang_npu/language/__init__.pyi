@@ -3157,6 +3157,15 @@ class _Tile:
         """
 
     @staticmethod
+    def create_vec_index(dst: Tile, first_value: Number) -> None:
+        """Write ``first_value``, ``first_value + 1``, ``first_value + 2``, ... to ``dst`` in row-major order.
+
+        Element types: int16, uint16, int32, uint32, float16, float32.
+
+        Example: ``T.tile.create_vec_index(out, first_value=0)``
+        """
+
+    @staticmethod
     def createvecindex(dst: Tile, firstValue: Number) -> None:
         """Write ``firstValue``, ``firstValue + 1``, ``firstValue + 2``, ... to ``dst`` in row-major order.
 

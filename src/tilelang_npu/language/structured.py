@@ -468,6 +468,15 @@ def _vector_index(dst: Tile, firstValue: Number, *, what: str) -> None:
     _progression(dst, firstValue, 1, what=what)
 
 
+@_function("tile.create_vec_index")
+def _vector_index_by_name(dst: Tile, first_value: Number, *, what: str) -> None:
+    """Write ``first_value``, ``first_value + 1``, ``first_value + 2``, ... to ``dst`` in row-major order.
+
+    Example: ``NAME(out, first_value=0)``
+    """
+    _progression(dst, first_value, 1, what=what)
+
+
 @_function("tile.gather")
 def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, tmp: Tile | None = None,
                     what: str) -> None:

@@ -571,7 +571,8 @@ entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check
 entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "Reverses the last axis.")
 entry("vsort", ("npuir_sort",), ("src",), "vsort", FLOAT, "mrgsort4", _sort_rows, _check_sort_rows,
       "Sorts the elements along the last axis, and writes the positions that they had.", outputs=("dst", "indices"))
-entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("first", "step"), "custom",
+entry("arith_progression", ("tile.arith_progression", "tile.createvecindex", "tile.create_vec_index"),
+      ("first", "step"), "custom",
       _types("i16", "ui16", "i32", "ui32", "f16", "f32"), "dup", _progression, _check_arange,
       "Writes first, first + step, first + 2 * step, ...")
 WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
