@@ -161,3 +161,32 @@ def test_a_loop_goes_past_the_end_from_a_start_inside(start: int, x: np.ndarray)
 def test_the_interpreter_refuses_it_too(start: int, x: np.ndarray) -> None:
     with pytest.raises(TileError, match=rf"T502.*a tile starts at {start} on axis 0 of Y .*which has 0\.\.15"):
         scatter().interpret(x[:WANTED], _places(start), x.copy())
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def padded_groups(blocks: int) -> object:
+    """Rows of groups whose places in a padded order are known: block * 4 - padded[g] + offsets[g]."""
+    @T.prim_func
+    def padded_groups(X: T.Tensor((ROWS, WIDTH), "float32"), G: T.Tensor((blocks,), "int32"), P: T.Tensor((3,), "int32"),
+                      F: T.Tensor((3,), "int32"), Y: T.Tensor((blocks * 4, WIDTH), "float32")) -> None:
+        with T.Kernel(blocks, is_npu=True) as (block, _):
+            x = T.alloc_shared((4, WIDTH), "float32")
+            group = G[block]
+            first = block * 4 - P[group] + F[group]
+            T.copy(X[first:first + 4, 0:WIDTH], x)
+            T.copy(x, Y[block * 4, 0])
+
+    return padded_groups
+
+
+def test_a_number_that_is_subtracted_is_no_place_by_itself(x: np.ndarray) -> None:
+    groups, padded, offsets = (np.array(values, np.int32) for values in ([0, 0, 1, 2, 2], [0, 8, 12], [0, 5, 8]))
+    starts = np.arange(5) * 4 - padded[groups] + offsets[groups]
+    rows = starts[:, None] + np.arange(4)
+    expected = np.where(rows[..., None] < ROWS, x[np.minimum(rows, ROWS - 1)], 0).reshape(-1, WIDTH)
+    for run in (padded_groups(5), padded_groups(5).interpret):
+        np.testing.assert_array_equal(run(x, groups, padded, offsets), expected)
+    with pytest.raises(TileError) as caught:  # the whole start is before the tensor
+        padded_groups(5)(x, groups, padded + 9, offsets)
+    assert caught.value.code == "T502"
+    assert "on axis 0 of X" in caught.value.message

@@ -2,7 +2,8 @@
 
 A slice of a global tensor may extend past the tensor's end: the lowering clips it. A loop variable, block index or argument may
 take it past the end entirely, as in the last round of a loop over tiles. A number that was read and that points outside the
-tensor is a mistake in the data. In ``offsets[g] + tile * 64`` the checked part is therefore ``offsets[g]``.
+tensor is a mistake in the data. In ``offsets[g] + tile * 64`` the checked part is therefore ``offsets[g]``. A number that is
+subtracted is no place by itself: in ``block * 64 - padded[g] + offsets[g]`` only the whole start is checked.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class DataStart:
 
 
 def data_start(offset: SSAValue) -> DataStart | None:
-    """Returns the part of a start that the kernel has read; None if there is no such part."""
+    """Returns the part of a start that the kernel has read; None if there is no such part, or it is no place by itself."""
     sources = _StartSources()
     start = affine(offset)
     read = tuple((term, factor) for term, factor in start.terms.items() if sources.of(term) == {READ})
-    if not read:
+    whole = len(read) == len(start.terms)
+    if not read or (not whole and any(factor < 0 for _, factor in read)):
         return None
-    return DataStart(read, start.constant, len(read) == len(start.terms))
+    return DataStart(read, start.constant, whole)
 
 
 def unclamped_start(offset: SSAValue, sizes: Iterable[SSAValue]) -> SSAValue | None:
