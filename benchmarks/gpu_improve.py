@@ -113,8 +113,8 @@ def _tool(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def table(rows: list[Row], budget: float) -> str:
     """Returns the table as Markdown."""
-    lines = [f"Each script was searched for {budget:.0f} s on 2 cores with `--reassociate`, since attention adds in another order "
-             "with tiles of another size; each passes its own check before and after.", "",
+    lines = [f"Each script was searched for {budget:.0f} s on 2 cores with `--reassociate`, since attention adds in another "
+             "order with tiles of another size; each passes its own check before and after.", "",
              "| script | sizes | us before | us after | edits |", "|---|---|---:|---:|---|"]
     lines += [f"| `{row.example.path}` | {row.example.size} | {row.before:.1f} | {row.after:.1f} | "
               f"{'; '.join(row.edits) or 'none'}{'' if row.checked else ' (its check fails)'} |" for row in rows]
