@@ -37,6 +37,25 @@ def test_one_block_for_each_core() -> None:
     assert tree.edited(only.replacements(0)) == text
 
 
+def test_the_order_of_the_blocks_goes_with_them() -> None:
+    text = textwrap.dedent('''\
+        def f(m, n):
+            with T.Kernel(m, n, threads=128) as (bx, by):
+                a = T.alloc_shared((64, 64), "float16")
+                T.use_swizzle(panel_size=10)
+                T.copy(A[bx * 64, by * 64], a)
+        ''')
+    (only,) = launches(tree := ScriptTree(text, "f"), FACTS)
+    assert tree.edited(only.replacements(24)) == textwrap.dedent('''\
+        def f(m, n):
+            with T.Kernel(24, threads=128) as core:
+                a = T.alloc_shared((64, 64), "float16")
+                for bx, by in T.Persistent([m, n], 24, core):
+                    T.copy(A[bx * 64, by * 64], a)
+        ''')
+    assert "use_swizzle" in tree.edited(only.replacements(0))
+
+
 def test_a_name_that_is_taken_is_not_taken_again() -> None:
     text = "def f(n):\n    core = 3\n    with T.Kernel(n, is_npu=True) as (b, v):\n        T.copy(A[b], B[core])\n"
     tree = ScriptTree(text, "f")
@@ -63,7 +82,8 @@ def test_one_block_becomes_several() -> None:
 
 
 @pytest.mark.parametrize("head", [
-    "T.Kernel(n) as b:\n        T.use_swizzle(4)", "T.Kernel(n) as b:\n        with T.Scope('V'):\n            pass",
+    "T.Kernel(n) as b:\n        if n:\n            T.use_swizzle(4)",
+    "T.Kernel(n) as b:\n        with T.Scope('V'):\n            pass",
     "T.Kernel(n) as b:\n        for i in T.Persistent([n], 24, b):\n            pass", "T.Kernel(n):\n        pass",
     "T.Kernel(n, m) as b:\n        pass", "T.Kernel(n) as (b, v, w):\n        pass"])
 def test_launches_that_stay(head: str) -> None:

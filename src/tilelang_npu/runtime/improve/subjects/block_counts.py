@@ -1,5 +1,7 @@
 """Launches: a launch of more blocks than cores gets one block for each core, with a loop over the block's share of the tiles; a
 launch of one block gets several, among which the iterations of its outer loop are divided.
+
+``T.use_swizzle`` orders the blocks of a launch. It is removed with the blocks that it orders: the loop has an order of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class BlockCount:
             assert isinstance(call, cst.Call) and names is not None
             sizes = [arg for arg in call.args if arg.keyword is None]
             rest = [arg for arg in call.args if arg.keyword is not None]
-            body = updated.body.body
+            body = [statement for statement in updated.body.body if not _is_swizzle(statement)]
             count = next((index for index, statement in enumerate(body) if not _is_allocation(statement)), len(body))
             domain = ", ".join(self.tree.code(arg.value) for arg in sizes)
             over = cst.parse_expression(f"{self.language}.Persistent([{domain}], {value}, {self.block_name})")
@@ -152,8 +154,11 @@ def launches(tree: ScriptTree, facts: SubjectFacts) -> Iterator[BlockCount | Div
         position += 1
         asname, sizes = launch.items[0].asname, [arg for arg in call.args if arg.keyword is None]
         if asname is None or not sizes or not isinstance(launch.body, cst.IndentedBlock) or any(
-                called(inner, "Persistent", "Scope", "use_swizzle") for inner in all_of(launch, cst.Call)):
+                called(inner, "Persistent", "Scope") for inner in all_of(launch, cst.Call)):
             continue
+        swizzles = sum(called(inner, "use_swizzle") for inner in all_of(launch, cst.Call))
+        if swizzles != sum(map(_is_swizzle, launch.body.body)):
+            continue  # it is part of another statement
         target = asname.name
         elements: Sequence[cst.BaseExpression] = (
             [element.value for element in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target])
@@ -182,6 +187,14 @@ def _division(tree: ScriptTree, launch: cst.With, size: cst.Arg, block: cst.Base
 
 def _target(axes: Sequence[cst.Name]) -> cst.BaseAssignTargetExpression:
     return axes[0] if len(axes) == 1 else cst.Tuple([cst.Element(axis) for axis in axes], lpar=[], rpar=[])
+
+
+def _is_swizzle(statement: cst.CSTNode) -> bool:
+    """Whether a statement is a call of ``T.use_swizzle``."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return False
+    (only,) = statement.body
+    return isinstance(only, cst.Expr) and called(only.value, "use_swizzle")
 
 
 def _is_allocation(statement: cst.CSTNode) -> bool:
