@@ -44,7 +44,7 @@ class Example:
     def size(self) -> str:
         """The sizes in words."""
         own = [f"{name} = {value}" for name, value in self.sizes]
-        return " ".join(self.arguments) or ", ".join(own) or "its own"
+        return f"`{' '.join(self.arguments)}`" if self.arguments else ", ".join(own) or "its own"
 
 
 EXAMPLES = (
@@ -114,7 +114,7 @@ def _tool(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def table(rows: list[Row], budget: float) -> str:
     """Returns the table as Markdown."""
     lines = [f"Each script was searched for {budget:.0f} s on 2 cores with `--reassociate`, since attention adds in another "
-             "order with tiles of another size; each passes its own check before and after.", "",
+             "order with\ntiles of another size; each passes its own check before and after.", "",
              "| script | sizes | us before | us after | edits |", "|---|---|---:|---:|---|"]
     lines += [f"| `{row.example.path}` | {row.example.size} | {row.before:.1f} | {row.after:.1f} | "
               f"{'; '.join(row.edits) or 'none'}{'' if row.checked else ' (its check fails)'} |" for row in rows]

@@ -89,7 +89,8 @@ def test_extents(lines: Any, dialect: str, statement: str, expected: list[str]) 
 @pytest.mark.parametrize("dialect", ["npuir", "ascendc"])
 def test_the_corner_of_a_buffer_is_stored_to_a_smaller_slice(lines: Any, dialect: str) -> None:
     assert lines("T.copy(a, A[0:4, 0:64])", dialect) == [
-        "%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]", "%1 = tile.region %A[0, 0] [4, 64] keep [0, 1]", "tile.copy %0 to %1"]
+        "%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]", "%1 = tile.region %A[0, 0] [4, 64] keep [0, 1] {tile.slice}",
+        "tile.copy %0 to %1"]
 
 
 @pytest.mark.parametrize(("statement", "expected"), [
