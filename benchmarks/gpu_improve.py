@@ -32,13 +32,11 @@ class Example:
         path: its path below ``examples``.
         arguments: its arguments.
         sizes: the largest values of literal sizes, by name; larger literals are replaced in the copy.
-        kernel: the kernel that is improved; empty for the slowest one.
     """
 
     path: str
     arguments: tuple[str, ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
-    kernel: str = ""
 
     @property
     def size(self) -> str:
@@ -94,9 +92,8 @@ def improved(example: Example, checkout: Path, budget: float, jobs: int) -> Row:
         if example.sizes:
             script.write_text(reduced(script.read_text(encoding="utf-8"), dict(example.sizes)), encoding="utf-8")
         better = script.with_name(f"improved_{script.name}")
-        asked = f"{script}:{example.kernel}" if example.kernel else str(script)
-        done = _tool(script.parent, "improve", "--gpu", asked, "--reassociate", "--budget", f"{budget}s", "--jobs", str(jobs),
-                     "--write", str(better), "--", *example.arguments)
+        done = _tool(script.parent, "improve", "--gpu", str(script), "--reassociate", "--budget", f"{budget}s",
+                     "--jobs", str(jobs), "--write", str(better), "--", *example.arguments)
         first = FIRST.search(done.stdout)
         if done.returncode or first is None:
             raise RuntimeError(f"{example.path}: {(done.stdout + done.stderr)[-600:]}")

@@ -220,9 +220,13 @@ def copy(src: object, dst: object, *options: object, coalesced_width: object = N
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     given = dict(zip(["size"] if options and isinstance(options[0], (list, tuple)) else names, options, strict=False))
     transposed = bool(given.get("transpose", transpose))
-    first, last = operand(src), operand(dst)
-    if (current().threads and isinstance(first, HostElement) and isinstance(last, HostElement)
-            and given.get("size", size) is None):
+    relu = bool(given.get("enable_relu", enable_relu))
+    others = (given.get("size", size), given.get("pad_value", pad_value), real_k, real_n)
+    if current().threads and all(option is None for option in others) and isinstance(
+            first := operand(src), HostElement) and isinstance(last := operand(dst), HostElement):
+        if relu or transposed:
+            raise fail(f"T.copy between two elements has no {'transpose' if transposed else 'enable_relu'}",
+                       "write the element's expression, as in B[i] = T.max(A[i], 0)", "T145")
         last.store(first.load())  # in a kernel for a GPU: B[i] = A[i]
         return
     a, b = both_sides(src, dst, given.get("size", size), transpose=transposed)
@@ -234,7 +238,7 @@ def copy(src: object, dst: object, *options: object, coalesced_width: object = N
     if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, HostSlice) and b.space == "l1"
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
         b = b.buffer  # the load fills the whole matrix: the rest becomes padding
-    move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
+    move(a, b, pad=given.get("pad_value", pad_value), relu=relu, transpose=transposed)
 
 
 def _copy_two_rows(source: TileRef | HostElement, target: TileRef | HostElement, size: object, jump: int) -> None:

@@ -244,6 +244,8 @@ class UnwrittenResult:
     def _is_left_out_by_slices(self) -> bool:
         """Whether all unwritten elements are in rows, columns or planes that constant slices leave out, and some are written.
         """
+        if not self.fixed:
+            return False
         rest = self.missing.copy()
         for axis in self.fixed:
             rest[(slice(None),) * axis + (np.flatnonzero(self.missing.all(axis=_others(self.missing, axis))),)] = False

@@ -2,9 +2,8 @@
 
 A number is an integer that the author wrote for the kernel: an argument of the factory's call in the script, the default of a
 parameter that the call does not pass, a literal that a variable of the factory or of the script is set to, or a literal in the
-kernel's statements. Variables
-and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``). Whether the kernel's parameters
-or results depend on a number is not known here: such edits are rejected after they are tried.
+kernel's statements. Variables and literals are edited only if the kernel uses them as a size or count (``literal_uses.py``).
+Whether the kernel's parameters or results depend on a number is not known here: such edits are rejected after they are tried.
 """
 
 from __future__ import annotations
@@ -81,24 +80,24 @@ def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
         taken[name] = 1
         yield SourceNumber(name, number, tree.line(expression), (expression,), name in in_grid, name in stages, facts,
                            parameter=name)
-    named: list[tuple[str, cst.Integer]] = []
+    named: list[tuple[list[str], cst.Integer]] = []
     for parameter in (*tree.factory.params.params, *tree.factory.params.kwonly_params):
         if isinstance(parameter.default, cst.Integer) and parameter.name.value not in facts.passed:
-            named.append((parameter.name.value, parameter.default))
+            named.append(([parameter.name.value], parameter.default))
     uses = literal_uses(tree)
     outside = [assignment for statement in tree.module.body if isinstance(statement, cst.SimpleStatementLine)
                for assignment in all_of(statement, cst.Assign)]
     for assignment in (*outside, *tree.all(cst.Assign)):
         for targets, assigned in _assigned(assignment):
             if all(name in stages or uses.of_name.get(name) is Use.SIZE for name in targets):
-                named += [(" = ".join(targets), literal) for literal in _alternatives(assigned)]
-    for name, literal in named:
+                named += [(targets, literal) for literal in _alternatives(assigned)]
+    for variables, literal in named:
+        name = " = ".join(variables)
         taken[name] = taken.get(name, 0) + 1
         if literal.evaluated_value > 0:
             unique = name if taken[name] == 1 else f"{name}#{taken[name]}"
-            variables = set(name.split(" = "))
             yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,),
-                               not variables.isdisjoint(in_grid), not variables.isdisjoint(stages), facts)
+                               not in_grid.isdisjoint(variables), not stages.isdisjoint(variables), facts)
     used = {id(literal) for _, literal in named}
     by_value: dict[int, list[cst.Integer]] = {}
     for function in tree.functions:

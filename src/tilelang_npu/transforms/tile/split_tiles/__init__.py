@@ -222,7 +222,7 @@ def _estimated_bytes(launch: tile.LaunchOp, vector_cores: int) -> int:
     temporaries = max((_temporary_bytes(op) + _intermediate_bytes(op) for op in ops if isinstance(op, tile.ParallelOp)),
                       default=0)
     products = [op for op in ops if isinstance(op, tile.GemmOp)]
-    # A sum of products that Vector cores change between the products stays in UB, with the next product beside it.
+    # A sum of products that Vector cores change between the products stays in UB, together with the next product.
     added = max((nbytes_of(root) for op in products if _is_changed_by_vector_cores(root := root_of(op.c))), default=0)
     return (tiles + temporaries + added) // (vector_cores if products else 1)
 
@@ -249,8 +249,8 @@ def _intermediate_bytes(loop: tile.ParallelOp) -> int:
 def _point_bytes(loop: tile.ParallelOp) -> int:
     """Returns the bytes of a tile of float32 with the points of a loop; 0 if an extent is not constant."""
     extents = loop.mixed_extents()
-    return prod(extent for extent in extents if isinstance(extent, int)) * 4 if all(
-        isinstance(extent, int) for extent in extents) else 0
+    known = [extent for extent in extents if isinstance(extent, int)]
+    return prod(known) * 4 if len(known) == len(extents) else 0
 
 
 def _seeds(launch: tile.LaunchOp, small: int) -> list[_Seed]:
