@@ -180,6 +180,7 @@ tile.tensor | yx | memref<?xf32> | static_sizes = array<i64: -922337203685477580
 tile.broadcast | mm |
 tile.call | m | | fn = "f", operandSegmentSizes = array<i32: 1, 0>
 tile.signal | m | | how = 0 : i64, fn = "shmem_signal_op"
+tile.load_patches | mmxx | | geometry = array<i64: 5, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1>
 tile.dump | m | | desc = 1 : i64, count = 2 : i64, shape = array<i64: 2>
 tile.printf | n | | format = "n"
 tile.print | n | | prefix = "n"

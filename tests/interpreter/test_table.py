@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilelang_npu.language as T
-from language import test_block_scaled, test_inventory
+from language import test_block_scaled, test_inventory, test_patch_loads
 from ops import surface, test_reductions
 from ops.conftest import Batch
 from ops.test_perturbations import run_own_tests
@@ -78,6 +78,8 @@ def users(names: list[str], batch: Callable[[str], Batch], source: Any) -> Itera
     if set(names) & set(test_inventory.OTHERS["test_block_scaled"]):
         yield partial(test_block_scaled.test_matrices_in_l0_with_scales_of_plain_copies, rng)
         yield partial(test_block_scaled.test_a_transposed_matrix_extreme_scales_and_nan, rng)
+    if set(names) & set(test_inventory.OTHERS["test_patch_loads"]):
+        yield partial(test_patch_loads.test_a_matrix_in_pieces_equals_the_whole, 16, 9, False)
     for entry, name in surface.covered():
         if name in names:
             yield partial(run_own_tests, batch, rng, entry, name)

@@ -105,6 +105,7 @@ OTHERS = {
     "tests/runtime/test_eager": ("const", "empty"),
     "tests/runtime/test_several_launches": ("alloc_global",),
     "test_block_scaled": ("alloc_L1_scale_a", "alloc_L1_scale_b", "gemm_mx", "mma_mx"),
+    "test_patch_loads": ("tile.im2col",),
     "test_branch_frames": ("Else",),
     "test_cross_core": ("sync_block_set", "sync_block_wait"),
     "test_cube_moves": ("store_nz2nd", "npuir_store_nz2nd"),

@@ -301,6 +301,23 @@ def test_a_load_by_hand_holds_mte1_as_long_as_the_macro_s(space: str, nbytes: in
     assert second - first == pytest.approx(cycles + one.cube.burst)
 
 
+@pytest.mark.parametrize(("stride", "rate"), [(1, 256), (2, 32)])
+def test_patches_are_loaded_at_the_published_rates(stride: int, rate: float) -> None:
+    """DOC load_data_perf: 32 to 256 bytes a cycle. Rows of the output that are adjacent in L1 get the higher one."""
+    shapes = {"cbuf": "1x64x16x16", "ca": "9x4x16x16"}
+    image, left = (f"memref<{shape}xf16, #hivm.address_space<{space}>>" for space, shape in shapes.items())
+    tiles = [texts.tile(name, 0, shape, "f16", f"#hivm.address_space<{space}>")
+             for name, (space, shape) in zip("ab", shapes.items(), strict=True)]
+    geometry = f"array<i64: 16, {32 * stride}, 3, 3, 1, {stride}, 1, 1, 1, 1, 1, 1>"
+    call = ("    hivm.hir.custom {geometry = " + geometry + ", hivm.pipe = #hivm.pipe<PIPE_MTE1>, hivm.tcore_type = "
+            '#hivm.tcore_type<CUBE>, symbol = "load_l0a_patches"} "load_l0a_patches" '
+            f"ins(%a, %zero, %zero : {image}, i64, i64) outs(%b : {left})")
+    one = chip("910B1")
+    zero = "    %zero = arith.constant 0 : i64"
+    first, second = (lone([*tiles, zero, *[call] * count], [], [], core="AIC").cycles for count in (1, 2))
+    assert second - first == pytest.approx(9 * 4 * 512 / rate + one.cube.burst, rel=0.02)
+
+
 def test_chunks_fit_the_halves_of_l0() -> None:
     model = CostModel(chip("910B1"))
     assert model.chunks(matmul(), 128, 64, 256) == [64]

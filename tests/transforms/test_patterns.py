@@ -50,7 +50,7 @@ from tilelang_npu.transforms.tile.legalise_types import (
 )
 from tilelang_npu.transforms.tile.split_conversions import SplitConvertingLoad, SplitConvertingStore
 
-SHORT = re.compile(r"\b(gm|ub|cbuf|cc|shared|fragment|local)<([^>]*)>")
+SHORT = re.compile(r"\b(gm|ub|cbuf|ca|cc|shared|fragment|local)<([^>]*)>")
 """Types are short in this file: ``ub<8xf32>`` is a memref in UB, ``shared<8xf32>`` one whose memory is open."""
 
 
@@ -58,7 +58,7 @@ def parse(body: str) -> ModuleOp:
     """A module with a function of this body."""
     def memref(match: re.Match[str]) -> str:
         space, shape = match.groups()
-        attribute = f"#hivm.address_space<{space}>" if space in ("gm", "ub", "cbuf", "cc") else f"#tile.scope<{space}>"
+        attribute = f"#hivm.address_space<{space}>" if space in ("gm", "ub", "cbuf", "ca", "cc") else f"#tile.scope<{space}>"
         return f"memref<{shape}, {attribute}>"
 
     text = f"""
@@ -361,6 +361,8 @@ CALLS: dict[type[calls.LoweringPattern], tuple[str, str]] = {
     calls.LowerDump: (f"tile.dump %x desc 3 : i64 count 4 : i64 as [4] : {TILE}", "hivm.hir.custom"),
     calls.LowerScratch: (f"tile.scratch %x : {TILE}", "hivm.hir.custom"),
     calls.LowerSignal: (f'tile.signal "shmem_signal_op" 1 : i64 (%X, %c1, %c0 : {G}, index, index)', "hivm.hir.custom"),
+    calls.LowerPatchLoad: ("tile.load_patches %image to %left at (%c0, %c0) [8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1] : "
+                           "cbuf<64x8xf32> to ca<64x72xf32>", 'symbol = "load_l0a_patches"'),
     calls.LowerCacheOperation: (f"hivm.hir.dcci(<single_cache_line>, <all>, %X : {G})",
                                 "hivm.hir.dcci"),
 }
@@ -379,7 +381,8 @@ def plug_in_operations() -> Iterator[None]:
 
 
 def kernel_with(op: str) -> ModuleOp:
-    buffers = alloc(x=TILE, y=TILE, t=INDEX, w=LONG, z="ub<64x8xf32>", m="ub<8x1xf32>", n0="ub<8x1xi32>")
+    buffers = alloc(x=TILE, y=TILE, t=INDEX, w=LONG, z="ub<64x8xf32>", m="ub<8x1xf32>", n0="ub<8x1xi32>",
+                    image="cbuf<64x8xf32>", left="ca<64x72xf32>")
     return parse(f"%c64 = arith.constant 64 : index\n{buffers}"
                  f"tile.launch(%c1) sub_blocks 1 : i64 {{\n^bb0(%block: index):\n{op}\n}}\n")
 

@@ -413,6 +413,31 @@ def im2col(img: object, col: object, nhw_step: object, c_step: object, kernel: i
     tile.view()[...] = values
 
 
+@tiles("tile.im2col")
+def load_patches(dst: object, src: object, image: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int],
+                 dilation: tuple[int, int], pad: tuple[int, int, int, int], m_start: object, k_start: object, m_extent: object,
+                 k_extent: object) -> None:
+    """Writes a part of the matrix of a convolution's patches to L0A (``T.tile.im2col``), pixel by pixel and 0 outside of the
+    image and of the matrix."""
+    target, source = memory_of(dst), memory_of(src)
+    if not current().executes("cube"):
+        return
+    running_launch().before_write(target)
+    row, column, rows, columns = map(integer, (m_start, k_start, m_extent, k_extent))
+    channels = source.extents[1]
+    for name, start, unit in (("m_start", row, 16), ("k_start", column, channels)):
+        if start < 0 or start % unit:
+            raise fail(f"T.tile.im2col: {name} is {start}", f"{name} must be a multiple of {unit}", "T502")
+    padded = np.pad(source.view()[: image[0] * image[1]].reshape(*image, channels), (pad[2:], pad[:2], (0, 0)))
+    over = [distance * (size - 1) + 1 for distance, size in zip(dilation, kernel, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, over, (0, 1))[:: stride[0], :: stride[1]]
+    patches = windows[..., :: dilation[0], :: dilation[1]].transpose(0, 1, 3, 4, 2).reshape(-1, math.prod(kernel) * channels)
+    found = patches[row:row + rows + -rows % 16, column:column + columns]
+    part = target.view()[:rows + -rows % 16, :columns]
+    part[...] = 0
+    part[:len(found), :found.shape[1]] = found[:len(part)]
+
+
 @tiles("load_nd2nz", "npuir_load_nd2nz", "store_nz2nd", "npuir_store_nz2nd")
 def load_nd2nz(src: object, dst: object, size: object = None) -> None:
     """Copies a matrix between a global tensor and a memory of the Cube core (``T.load_nd2nz`` and ``T.store_nz2nd``)."""

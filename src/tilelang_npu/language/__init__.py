@@ -83,6 +83,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax", "reduce_prod", "reduce_any",
         "reduce_all", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_with_index")},
     "im2col": ("patches", "im2col"), "c2d_im2col": ("patches", "im2col"),
+    "tile.im2col": ("patches", "load_patches"),
     "get_thread_binding": ("threads", "get_thread_binding"), "get_thread_bindings": ("threads", "get_thread_bindings"),
     **{name: ("reducers", name) for name in ("alloc_reducer", "reducer_init", "reducer_update", "finalize_reducer")},
     **{name: ("gpu_hints", name) for name in (

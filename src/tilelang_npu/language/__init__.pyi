@@ -3335,6 +3335,42 @@ class _Tile:
         """
 
     @staticmethod
+    def im2col(dst: Tile, src: Tile, image: Pair, kernel: Pair, stride: Pair, dilation: Pair, pad: tuple[_int, _int,
+               _int, _int], m_start: Number, k_start: Number, m_extent: Number, k_extent: Number) -> None:
+        """Load the elements of an image in L1 that a convolution multiplies, and write them to ``dst`` in L0A.
+
+        ``src`` has the shape (height * width, channels), and its rows have 32 bytes: 16 channels of two bytes, 8 of four. The
+        convolution as a product of matrices has a row for each output pixel, in the order (out height, out width), and a column for
+        each of the kernel's elements, in the order (kernel height, kernel width, channels). ``dst`` becomes the part of that matrix
+        that begins at row ``m_start`` and column ``k_start``. Elements outside of the image, and those past the last row or column
+        of the matrix, are 0. Rows are loaded in whole fractals of 16. An image with more channels is loaded in groups, each by a
+        call.
+
+        Runs on pipe MTE1 (AscendC: ``LoadData`` with ``LoadData3DParamsV2``).
+
+        Example: ``T.tile.im2col(left, image, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), 0, 0, 64, 144)``
+
+        Args:
+            dst: the matrix in L0A, at least ``m_extent`` x ``k_extent``; the part that is loaded begins at its first element.
+            src: the image in L1, with elements of the same type.
+            image: the height and width of the image in pixels.
+            kernel: the height and width of the kernel.
+            stride: the distance of neighbouring outputs in pixels, along height and width.
+            dilation: the distance of neighbouring elements of the kernel in pixels, along height and width.
+            pad: the number of zeros on the left, right, top and bottom side of the image.
+            m_start: the first row, a multiple of 16.
+            k_start: the first column, a multiple of the number of channels.
+            m_extent: the number of rows.
+            k_extent: the number of columns, a multiple of the number of channels.
+
+        Raises:
+            TileError: T110, the element types differ; T111, a row of the image does not have 32 bytes, or the image has too few
+                rows; T122, ``dst`` is not in L0A or ``src`` not in L1; T131, ``dst`` is not a matrix, or smaller than the part;
+                T145, a start or an extent is not a multiple as stated; T150, the other numbers are not constants, or do not
+                describe a convolution; T502, while the kernel runs, a start is negative or not a multiple as stated.
+        """
+
+    @staticmethod
     def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
         """Fill the first ``num`` elements of ``buffer`` with pairs that sort after all others: the value -inf, and an index with
         all bits set.

@@ -1,23 +1,30 @@
-"""``T.im2col``: the patches of an image that a convolution multiplies, as rows of a tile."""
+"""``T.im2col`` and ``T.tile.im2col``: the patches of an image that a convolution multiplies, as rows of a tile."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language import movement, vector
+from tilelang_npu.language import movement, scalar, vector
 from tilelang_npu.language.allocate import allocate_buffer
+from tilelang_npu.language.cube_moves import require_memory
 from tilelang_npu.language.emitted_control import counted_loop, guarded
-from tilelang_npu.language.operands import as_memory
+from tilelang_npu.language.operands import as_memory, resized
 from tilelang_npu.language.scalar import And
+from tilelang_npu.ops.convolution import START, Patches
 from tilelang_npu.target import BLOCK
 from tilelang_npu.traced.arithmetic import binary as compute
 from tilelang_npu.traced.arithmetic import compare
 from tilelang_npu.traced.buffers import Element, Tile
 from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import extent
 from tilelang_npu.traced.symbols import Number
 
-__all__ = ["im2col"]
+__all__ = ["im2col", "load_patches"]
+
+Pair = tuple[int, int]
 
 
 def im2col(img: Tile, col: Tile, nhw_step: Number, c_step: Number, kernel: int, stride: int, dilation: int, pad: int,
@@ -54,14 +61,14 @@ def im2col(img: Tile, col: Tile, nhw_step: Number, c_step: Number, kernel: int, 
     what = "T.im2col"
     builder = Builder.running(what)
     builder.require_kernel(what)
-    image, tile = as_memory(what, "the image", img), as_memory(what, "the tile", col)
-    if image.buffer.space != "gm" or image.dtype != tile.dtype:
-        raise TileError(f"{what}: the image {image.describe()} is no global tensor with elements of {tile.dtype}", code="T110",
+    image, part = as_memory(what, "the image", img), as_memory(what, "the tile", col)
+    if image.buffer.space != "gm" or image.dtype != part.dtype:
+        raise TileError(f"{what}: the image {image.describe()} is no global tensor with elements of {part.dtype}", code="T110",
                         help="pass a parameter of the kernel, with the element type of the tile")
-    if image.ndim != 4 or tile.ndim != 2:
-        raise TileError(f"{what}: {image.describe()} has {image.ndim} axes and {tile.describe()} {tile.ndim}", code="T131",
+    if image.ndim != 4 or part.ndim != 2:
+        raise TileError(f"{what}: {image.describe()} has {image.ndim} axes and {part.describe()} {part.ndim}", code="T131",
                         help="the image has the axes n, height, width and channels, the tile rows and columns")
-    images, height, width, channels, rows, columns = (_constant(what, size) for size in (*image.extents, *tile.extents))
+    images, height, width, channels, rows, columns = (_constant(what, size) for size in (*image.extents, *part.extents))
     for name, value, least in (("kernel", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1), ("pad", pad, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise TileError(f"{what}: {name} is {value!r}", code="T150", help=f"{name} must be an integer of at least {least}")
@@ -70,10 +77,10 @@ def im2col(img: Tile, col: Tile, nhw_step: Number, c_step: Number, kernel: int, 
         raise TileError(f"{what}: a kernel of {kernel} with dilation {dilation} is larger than the image of {height} x {width}"
                         f" with {pad} zeros on each side", code="T150", help="make the kernel smaller, or pad more")
     pixels, depth, run = images * out_height * out_width, kernel * kernel * channels, math.gcd(columns, channels)
-    staged = allocate_buffer(what, (rows, columns), str(tile.dtype), "shared")
+    staged = allocate_buffer(what, (rows, columns), str(part.dtype), "shared")
     staged.rename("patches", builder.location)
-    by_element = run * tile.dtype.nbytes % BLOCK != 0  # a copy's first byte in UB is a multiple of a block
-    line = allocate_buffer(what, (1, run), str(tile.dtype), "shared") if by_element else staged
+    by_element = run * part.dtype.nbytes % BLOCK != 0  # a copy's first byte in UB is a multiple of a block
+    line = allocate_buffer(what, (1, run), str(part.dtype), "shared") if by_element else staged
     if pad or pixels % rows or depth % columns:
         vector.clear(staged)
 
@@ -85,8 +92,8 @@ def im2col(img: Tile, col: Tile, nhw_step: Number, c_step: Number, kernel: int, 
         top, left = (calculate("sub", calculate("mul", place, stride), pad) for place in (
             calculate("mod", calculate("floordiv", pixel, out_width), out_height), calculate("mod", pixel, out_width)))
         number = calculate("floordiv", pixel, out_height * out_width)
-        with counted_loop(builder, columns // run) as part:
-            column = calculate("mul", part, run)
+        with counted_loop(builder, columns // run) as step:
+            column = calculate("mul", step, run)
             element = calculate("add", calculate("mul", c_step, columns), column)
             cell, channel = calculate("floordiv", element, channels), calculate("mod", element, channels)
             y = calculate("add", top, calculate("mul", calculate("floordiv", cell, kernel), dilation))
@@ -103,7 +110,93 @@ def im2col(img: Tile, col: Tile, nhw_step: Number, c_step: Number, kernel: int, 
                         target.store(line[0, place])
                 else:
                     movement.copy(image[number, y, x, channel], staged[row, column], size=[1, run])
-    movement.copy(staged, tile)
+    movement.copy(staged, part)
+
+
+def load_patches(dst: Tile, src: Tile, image: Pair, kernel: Pair, stride: Pair, dilation: Pair,
+                 pad: tuple[int, int, int, int], m_start: Number, k_start: Number, m_extent: Number, k_extent: Number) -> None:
+    """Load the elements of an image in L1 that a convolution multiplies, and write them to ``dst`` in L0A.
+
+    ``src`` has the shape (height * width, channels), and its rows have 32 bytes: 16 channels of two bytes, 8 of four. The
+    convolution as a product of matrices has a row for each output pixel, in the order (out height, out width), and a column for
+    each of the kernel's elements, in the order (kernel height, kernel width, channels). ``dst`` becomes the part of that matrix
+    that begins at row ``m_start`` and column ``k_start``. Elements outside of the image, and those past the last row or column
+    of the matrix, are 0. Rows are loaded in whole fractals of 16. An image with more channels is loaded in groups, each by a
+    call.
+
+    Runs on pipe MTE1 (AscendC: ``LoadData`` with ``LoadData3DParamsV2``).
+
+    Example: ``T.tile.im2col(left, image, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), 0, 0, 64, 144)``
+
+    Args:
+        dst: the matrix in L0A, at least ``m_extent`` x ``k_extent``; the part that is loaded begins at its first element.
+        src: the image in L1, with elements of the same type.
+        image: the height and width of the image in pixels.
+        kernel: the height and width of the kernel.
+        stride: the distance of neighbouring outputs in pixels, along height and width.
+        dilation: the distance of neighbouring elements of the kernel in pixels, along height and width.
+        pad: the number of zeros on the left, right, top and bottom side of the image.
+        m_start: the first row, a multiple of 16.
+        k_start: the first column, a multiple of the number of channels.
+        m_extent: the number of rows.
+        k_extent: the number of columns, a multiple of the number of channels.
+
+    Raises:
+        TileError: T110, the element types differ; T111, a row of the image does not have 32 bytes, or the image has too few
+            rows; T122, ``dst`` is not in L0A or ``src`` not in L1; T131, ``dst`` is not a matrix, or smaller than the part;
+            T145, a start or an extent is not a multiple as stated; T150, the other numbers are not constants, or do not
+            describe a convolution; T502, while the kernel runs, a start is negative or not a multiple as stated.
+    """
+    what = "T.tile.im2col"
+    builder = Builder.running(what)
+    builder.require_kernel(what)
+    target, source = as_memory(what, "the destination", dst), as_memory(what, "the image", src)
+    require_memory(what, "source", source, ("cbuf",))
+    if target.buffer.space != "ca":
+        raise TileError(f"{what}: the destination {target.describe()} is not in L0A", code="T122",
+                        help="allocate it with T.alloc_L0A")
+    if source.dtype != target.dtype:
+        raise TileError(f"{what}: the image has elements of {source.dtype}, the destination of {target.dtype}", code="T110",
+                        help="give both one element type: loads to L0A do not convert")
+    patches = _patches(what, (image, kernel, stride, dilation), pad)
+    channels, pixels = BLOCK // source.dtype.nbytes, patches.height * patches.width
+    if source.ndim != 2 or source.extents[1] != channels or (isinstance(have := source.extents[0], int) and have < pixels):
+        raise TileError(f"{what}: the image {source.describe()} is not a matrix of {pixels} pixels x {channels} channels",
+                        code="T111", help=f"load {channels} channels at a time, which have 32 bytes, into a buffer of "
+                                          f"{pixels} x {channels} elements")
+    if target.ndim != 2:
+        raise TileError(f"{what}: the destination {target.describe()} has {target.ndim} axes", code="T131",
+                        help="pass a matrix in L0A")
+    row, column, rows, columns = (extent(builder, value) for value in (m_start, k_start, m_extent, k_extent))
+    for name, value, unit, least in (("m_start", row, START, 0), ("k_start", column, channels, 0),
+                                     ("m_extent", rows, 1, 1), ("k_extent", columns, channels, 1)):
+        if isinstance(value, int) and (value % unit or value < least):
+            raise TileError(f"{what}: {name} is {value}", code="T145", help=f"{name} must be " + (
+                f"a {'positive ' if least else ''}multiple of {unit}" if unit > 1 else "positive"))
+    part = [extent(builder, scalar.ceildiv(rows, START) * START), columns]
+    for axis, size, whole in zip(("rows", "columns"), part, target.extents, strict=True):
+        if isinstance(size, int) and isinstance(whole, int) and size > -(-whole // START) * START:
+            raise TileError(f"{what}: the part has {size} {axis}, and the destination {target.describe()} has {whole}",
+                            code="T131", help="allocate a larger matrix, or load a smaller part")
+    loaded, stored = source.ssa(builder), resized(target, part).ssa(builder)
+    builder.tile_op(tile.PatchLoadOp(loaded, stored, builder.index(row), builder.index(column), patches), what)
+
+
+def _patches(what: str, pairs: Sequence[Sequence[int]], pad: Sequence[int]) -> Patches:
+    """Returns the geometry of a convolution from its image, kernel, stride and dilation, and its padding.
+
+    Raises:
+        TileError: T150, a number is not an integer, or they do not describe a convolution.
+    """
+    for given, count in (*((pair, 2) for pair in pairs), (pad, 4)):
+        if not isinstance(given, (list, tuple)) or len(given) != count or not all(type(each) is int for each in given):
+            raise TileError(f"{what}: {given!r} is not {count} integers", code="T150",
+                            help="give (height, width) of the image, the kernel, the strides and the dilations, and "
+                                 "(left, right, top, bottom) for the padding, as constants")
+    patches = Patches(*(each for pair in pairs for each in pair), *pad)
+    if (problem := patches.problem()) is not None:
+        raise TileError(f"{what}: {problem}", code="T150", help="correct the number, or pad more")
+    return patches
 
 
 def _constant(what: str, size: object) -> int:

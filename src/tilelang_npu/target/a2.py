@@ -93,6 +93,9 @@ PATHS = table(
          move=Move(fixed=20, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
     Path("cbuf", "ca", "MTE1", "AIC", ops=("load_l0a",),
          move=Move(fixed=28, rate=256, floor=4, sustained=256, issue=4, source="MSKPP; latency DOC load_data_perf")),
+    # DOC gives 32 to 256 bytes a cycle. Assumed: rows of a fractal, of 32 bytes, that are not adjacent in L1 take a cycle each.
+    Path("cbuf", "ca", "MTE1", "AIC", layout="img2col", ops=("load_l0a_patches",),
+         move=Move(fixed=50, rate=256, floor=4, sustained=256, issue=4, row=1.0, source="DOC load_data_perf")),
     Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=28, rate=128, floor=4, sustained=128, issue=4, source="MSKPP; latency DOC load_data_perf")),
     Path("cbuf", "bt", "MTE1", "AIC",

@@ -36,7 +36,7 @@ from tilelang_npu.ops import Composite, Structured, operation_of_symbol
 from tilelang_npu.target.chip_data import OpCore, PipeName
 
 __all__ = [
-    "BUILTINS", "MMA_MX", "CustomMacroOp", "CustomOp",
+    "BUILTINS", "LOAD_PATCHES", "MMA_MX", "CustomMacroOp", "CustomOp",
 ]
 
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
@@ -45,6 +45,8 @@ MMA = "mma"
 """The symbol of the custom op that multiplies a matrix in L0A by one in L0B and accumulates in L0C."""
 MMA_MX = "mma_mx"
 """The symbol of the custom op that multiplies MX matrices in L0A and L0B, with their scales in L1."""
+LOAD_PATCHES = "load_l0a_patches"
+"""The symbol of the custom op that loads patches of an image from L1 to L0A, as AscendC's LoadData with LoadData3DParamsV2."""
 _UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}

@@ -27,8 +27,8 @@ from tilelang_npu.dialects.tile.vector_function import *  # noqa: F403  re-expor
 
 Tile = Dialect("tile", [
     structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.StridedTensorOp,
-    buffers.RegionOp, buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp,
-    compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, calls.ScratchOp,
-    calls.SignalOp,
+    buffers.RegionOp, buffers.ViewOp, compute.CopyOp, compute.PatchLoadOp, compute.GemmOp, compute.ElementwiseOp,
+    compute.ReduceOp, compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp,
+    calls.ScratchOp, calls.SignalOp,
     structure.ParallelOp, structure.YieldOp, vector_function.VectorFunctionOp,
 ], [buffers.ScopeAttr])

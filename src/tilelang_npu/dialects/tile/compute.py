@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import (
     BoolAttr,
     DenseArrayBase,
+    IndexType,
     MemRefType,
     StringAttr,
     UnitAttr,
@@ -32,10 +33,11 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 from tilelang_npu.dialects.tile.structure import vector_cores_of
+from tilelang_npu.ops.convolution import Patches
 from tilelang_npu.ops.scale_layouts import GROUP, SCALE_LAYOUTS
 
 __all__ = [
-    "BroadcastOp", "CopyOp", "ElementwiseOp", "FillOp", "GemmOp", "ReduceOp",
+    "BroadcastOp", "CopyOp", "ElementwiseOp", "FillOp", "GemmOp", "PatchLoadOp", "ReduceOp",
 ]
 
 
@@ -116,6 +118,41 @@ class CopyOp(EffectsOp):
     def reads_destination(self, target: SSAValue) -> bool:
         """Whether the copy is atomic: it then combines its values with those of the destination."""
         return self.atomic is not None
+
+
+@op_with_effects(reads={"source": "image"}, writes={"target": "patches"}, untouched=("row", "column"))
+class PatchLoadOp(EffectsOp):
+    """Loads patches of an image from L1 to L0A: a part of the matrix that a convolution multiplies (``ops/convolution.py``).
+
+    The source has the shape [height x width, channels], with as many channels as fit into 32 bytes. The destination becomes the
+    part of the matrix that begins at ``row`` and ``column``.
+    """
+
+    name = "tile.load_patches"
+    source = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    row = operand_def(IndexType)
+    column = operand_def(IndexType)
+    geometry = prop_def(DenseArrayBase.constr(i64))
+    assembly_format = (
+        "$source `to` $target `at` `(` $row `,` $column `)` $geometry attr-dict `:` type($source) `to` type($target)"
+    )
+
+    def __init__(self, source: SSAValue, target: SSAValue, row: SSAValue, column: SSAValue, patches: Patches):
+        super().__init__(operands=[source, target, row, column],
+                         properties={"geometry": DenseArrayBase.from_list(i64, [*patches])})
+
+    @property
+    def patches(self) -> Patches:
+        """The image, the kernel, and how the kernel moves over the image."""
+        return Patches(*map(int, self.geometry.get_values()))
+
+    def verify_(self) -> None:
+        count = len(self.geometry.get_values())
+        if count != len(Patches._fields):
+            fail(f"geometry has {count} numbers in place of {len(Patches._fields)}")
+        if (problem := self.patches.problem()) is not None:
+            fail(problem)
 
 
 @op_with_effects(reads={"a": "left", "b": "right", "scale_a": "scale", "scale_b": "scale"}, writes={"c": "accumulator"})

@@ -26,6 +26,7 @@ def __getattr__(name: str) -> type[PythonEmitter]:
         integers,
         memrefs,
         moves,
+        patch_loads,
         scaled_products,
         signal_emitters,
         sync,

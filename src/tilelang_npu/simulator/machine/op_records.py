@@ -70,6 +70,19 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class PatchLoad:
+    """A load of a convolution's patches from the operand of ``OpRecord.accesses[0]`` to that of ``OpRecord.accesses[1]``.
+
+    Attributes:
+        path: the name of the chip's path between two memories that the load uses.
+        run: the number of rows of the destination that are one contiguous piece of the source.
+    """
+
+    path: str
+    run: int
+
+
+@dataclass(frozen=True)
 class PeerTransfer:
     """A data movement between the operand of ``OpRecord.accesses[0]``, in UB, and the memory of another card.
 
@@ -295,8 +308,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PeerTransfer | PeerSignal | PeerWait | PutsEnd | Lanes
-        | RegisterWork | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | PatchLoad | PeerTransfer | PeerSignal | PeerWait | PutsEnd
+        | Lanes | RegisterWork | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

@@ -18,6 +18,7 @@ from tilelang_npu.simulator.machine.op_records import (
     Mmad,
     Multiply,
     OpRecord,
+    PatchLoad,
     PeerSignal,
     PeerTransfer,
     PeerWait,
@@ -152,6 +153,8 @@ class CostModel:
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
             return self._transfer(work, record.accesses, prints)
+        if isinstance(work, PatchLoad):
+            return self._patch_load(work, prints[1])
         if isinstance(work, PeerTransfer):
             return self._peer_transfer(work, prints[0].nbytes, event)
         if isinstance(work, Lanes):
@@ -210,6 +213,15 @@ class CostModel:
         far = self.moved(path.move, int(source.nbytes / share), runs)
         return Cost(near.busy, near.done, source.nbytes, tuple(gm), None, share * max(0.0, far.busy - near.busy),
                     share * max(0.0, far.done - near.done), (path.near or path.move).fixed)
+
+    def _patch_load(self, work: PatchLoad, target: Footprint) -> Cost:
+        """Returns the cycles of a load of patches: pieces of the source that are one row long take a cycle each."""
+        if target.empty:
+            return Cost(1, 1)
+        path = self.chip.paths[work.path]
+        assert path.move is not None, f"{work.path} moves nothing"
+        done = self.moved(path.move, target.nbytes, ceil(target.nbytes / BLOCK / work.run))
+        return Cost(done.busy + self.chip.cube.burst, done.done, target.nbytes)
 
     def _peer_transfer(self, work: PeerTransfer, nbytes: int, event: Event) -> Cost:
         """Returns the cycles of a transfer between UB and another card, if no other core uses the links.

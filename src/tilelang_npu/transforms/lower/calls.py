@@ -470,6 +470,26 @@ class LowerScratch(LoweringPattern):
                                      symbol="scratch", vf_mode=self.lowering.vector_mode(core), no_side_effect=True), rewriter)
 
 
+class LowerPatchLoad(LoweringPattern):
+    """Lowers a load of patches of an image to L0A to a custom op, since HIVM has no op for it.
+
+    ::
+
+        tile.load_patches %image to %left at (%m, %k) [8, 8, 3, 3, ...]
+        -> hivm.hir.custom "load_l0a_patches" ins(%image, %m, %k) outs(%left) {geometry = [8, 8, 3, 3, ...]}
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.PatchLoadOp, rewriter: PatternRewriter) -> None:
+        lowering = self.lowering
+        target = lowering.view(op.target)
+        lowering.loaded_columns[target.buffer.value].append(target.shape[-1])
+        starts = [lowering.scalar(self.lowered(op, value), lowering.type_of(_I64)) for value in (op.row, op.column)]
+        insert_for(op, hivm.CustomOp(hivm.LOAD_PATCHES, [self.lowered(op, op.source), *starts], [self.lowered(op, op.target)],
+                                     core="CUBE", pipe="MTE1", symbol=hivm.LOAD_PATCHES,
+                                     attributes={"geometry": op.geometry}), rewriter)
+
+
 class LowerCacheOperation(LoweringPattern):
     """Lowers a cache operation on a tensor to the same operation on the memref of the tensor.
 
@@ -495,6 +515,7 @@ PATTERNS: dict[type[Operation], tuple[type[LoweringPattern], ...]] = {
     tile.DumpOp: (LowerDump,),
     tile.ScratchOp: (LowerScratch,),
     tile.SignalOp: (LowerSignal,),
+    tile.PatchLoadOp: (LowerPatchLoad,),
     hivm.DCCIOp: (LowerCacheOperation,),
 }
 """For each class of operations, the patterns that lower it, in the order in which they are tried."""
@@ -514,4 +535,4 @@ def lower_by_pattern(lowering: KernelLowering, op: Operation) -> None:
 
 
 __all__ = ["PATTERNS", "CallPattern", "LowerCacheOperation", "LowerCallByBuilder", "LowerCallByEntry", "LowerCustomCall",
-           "LowerDump", "LowerPrint", "LowerPrintf", "LowerScratch", "LoweringPattern", "lower_by_pattern"]
+           "LowerDump", "LowerPatchLoad", "LowerPrint", "LowerPrintf", "LowerScratch", "LoweringPattern", "lower_by_pattern"]

@@ -387,7 +387,9 @@ def _is_exact(op: Operation) -> bool:
     """
     if isinstance(op, tile.GemmOp):
         return space_of(op.a) == "ca"
-    return isinstance(op, tile.CopyOp) and (op.unit_flag is not None or space_of(op.target) in ("ca", "cb"))
+    if isinstance(op, tile.CopyOp):
+        return op.unit_flag is not None or space_of(op.target) in ("ca", "cb")
+    return isinstance(op, tile.PatchLoadOp)
 
 
 def _require_known_size(op: Operation, view: View, rows: tuple[Value, Value], columns: tuple[Value, Value],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, Transfer
+from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, PatchLoad, Transfer
 from tilelang_npu.simulator.machine.repeated_events import counted
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
@@ -107,7 +107,7 @@ def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
 
 
 def _path(record: OpRecord, step: PipeStep) -> str:
-    if isinstance(record.work, Transfer):
+    if isinstance(record.work, Transfer | PatchLoad):
         return record.work.path
     if isinstance(record.work, Mmad) and step.pipe == PIPE["MTE1"]:
         return _INTO_L0[step.accesses[0]]

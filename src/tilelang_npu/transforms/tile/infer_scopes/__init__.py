@@ -43,8 +43,9 @@ from tilelang_npu.transforms.tile.infer_scopes.coherence import NEEDED_MEMORY, B
 from tilelang_npu.transforms.tile.infer_scopes.copy_paths import CopyPaths, converts_elements
 from tilelang_npu.transforms.tile.infer_scopes.vector_copies import vector_core_copies
 
-_OPERAND_NAMES = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
-                  "scale": "the scales of a gemm", "accumulator": "the accumulator of a gemm",
+_OPERAND_NAMES = {"image": "the image of T.tile.im2col", "left": "the left operand of a gemm",
+                  "right": "the right operand of a gemm", "scale": "the scales of a gemm",
+                  "accumulator": "the accumulator of a gemm",
                   "vector": "an operand of vector work", "scalar": "an element access"}
 
 

@@ -28,8 +28,8 @@ from tilelang_npu.target import GM, name_of
 from tilelang_npu.target.chip_data import Space
 from tilelang_npu.transforms.tile.infer_scopes.copy_paths import CopyPaths
 
-NEEDED_MEMORY: dict[str, Space] = {"left": "cbuf", "right": "cbuf", "scale": "cbuf", "accumulator": "cc", "vector": "ub",
-                                   "scalar": "ub"}
+NEEDED_MEMORY: dict[str, Space] = {"image": "cbuf", "left": "cbuf", "right": "cbuf", "scale": "cbuf", "accumulator": "cc",
+                                   "vector": "ub", "scalar": "ub"}
 """The memory that an access requires, by the role of the access."""
 _SEARCH_ORDER: list[Space] = ["cc", "ub", "cbuf", "gm"]
 Valid = dict[SSAValue, frozenset[Space]]
