@@ -27,8 +27,7 @@ __all__ = ["POISON", "RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "
 
 
 def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None, DType]], dialect: TracedDialect,
-              vector_cores: int = 2
-              ) -> None:
+              vector_cores: int = 2, *, mask_tails: bool = False) -> None:
     """Executes a kernel. The kernel writes to the arrays of its arguments in place.
 
     Exceptions that the author's own Python code raises are not caught.
@@ -39,6 +38,7 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None,
             tensor that the kernel must not use.
         dialect: the dialect of the kernel's source, ``npuir`` or ``ascendc``.
         vector_cores: the number of Vector cores for each Cube core of the chip.
+        mask_tails: whether reductions leave out the padding of tiles that reach past the end of a tensor.
 
     Raises:
         TileError: an error in the kernel, with the author's line.
@@ -60,7 +60,7 @@ def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values | None,
             given[name] = AbsentTensor(name)
         else:
             given[name] = TypedScalar(kind.numpy.type(value), kind)
-    InterpretedLaunch(source, given, dialect, operation, vector_cores).run()
+    InterpretedLaunch(source, given, dialect, operation, vector_cores, mask_tails=mask_tails).run()
     for pairs, elements in packed:
         whole = elements.astype(np.int64) if str(elements.dtype) == "int4" else elements.view(np.uint8)
         even, odd = (whole[..., place::2] & 15 for place in (0, 1))

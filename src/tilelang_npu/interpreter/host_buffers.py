@@ -234,11 +234,14 @@ class HostBuffer(TileRef):
         root: the buffer of which this one is a view; the buffer itself if it is no view.
         key: identifies the allocation: the allocating statement, and the number of earlier allocations by that statement.
         operation: the operation that combines values with the elements of a reducer; empty for other buffers.
+        valid: the number of elements along each axis that are not padding of a load; None if all are elements of a tensor, or
+            if the launch does not follow padding.
         pending: the tiles that another core has sent to this buffer and that were not received yet, each as (queue, destination
             tile, conversion function).
     """
 
     operation = ""
+    valid: tuple[int, ...] | None = None
 
     def __init__(self, array: Array, element: DType, memory: str, label: str = "buffer", key: object = None) -> None:
         self.array, self.element, self.memory, self.label, self.key = array, element, memory, label, key
@@ -267,6 +270,13 @@ class HostBuffer(TileRef):
         made = HostBuffer(array, element, self.memory, self.label)
         made.root, made.own = self.root, self.own
         return made
+
+    def carry_padding(self, *sources: TileRef) -> None:
+        """Notes, after a write of the whole buffer, that its padding is that of the sources of the same shape."""
+        known = [source.valid for source in sources if isinstance(source, HostBuffer) and source.valid is not None
+                 and source.sizes == self.sizes]
+        if known and self is self.root and launch_buffers().mask_tails:
+            self.valid = tuple(map(min, *known)) if len(known) > 1 else known[0]
 
     def receive(self) -> None:
         """Waits for the tiles that another core sends to this buffer, and stores them."""
@@ -556,11 +566,13 @@ class LaunchBuffers:
             that the cores of a block share, by the block's index.
         tensors: the global tensors that the kernel allocates, by allocating statement.
         written: the on-chip buffers that have been written.
+        mask_tails: whether reductions leave out the padding of tiles that reach past the end of a tensor.
         before: as long as the execution may have to be restarted with concurrent cores, the global tensors that were written,
             with their contents before; then None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, mask_tails: bool = False) -> None:
+        self.mask_tails = mask_tails
         self.roles: dict[object, str] = {}
         self.shared: dict[object, HostBuffer] = {}
         self.addressed: dict[object, dict[str, _Addressed]] = {}
@@ -573,6 +585,7 @@ class LaunchBuffers:
         buffer = memory.buffer
         if buffer.space != "gm":
             self.written.add(buffer.root)
+            buffer.root.valid = None
             return
         watched = WATCHED.get()
         if watched is not None and buffer.label == watched[0] and all(

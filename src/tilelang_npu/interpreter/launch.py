@@ -116,8 +116,8 @@ class InterpretedLaunch(LaunchBuffers):
 
     def __init__(self, source: KernelSource, arguments: Mapping[str, HostBuffer | TypedScalar | AbsentTensor],
                  dialect: TracedDialect,
-                 operation: Callable[[str], Callable[..., object]], vector_cores: int = 2) -> None:
-        super().__init__()
+                 operation: Callable[[str], Callable[..., object]], vector_cores: int = 2, *, mask_tails: bool = False) -> None:
+        super().__init__(mask_tails=mask_tails)
         self.source, self.dialect, self.arguments, self.operation = source, dialect, dict(arguments), operation
         self.vector_cores = vector_cores
         self.probing = self.fifo = self.adds = False

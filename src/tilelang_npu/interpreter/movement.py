@@ -352,6 +352,11 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     if 0 not in sizes:
         values = values[tuple(slice(0, size) for size in sizes)]
         place[...] = values if core.atomic is None or b.space != "gm" else core.atomic(place, values).astype(place.dtype)
+    if isinstance(b, HostBuffer) and b.space != "gm" and not transpose:
+        if a.space != "gm":
+            b.carry_padding(a)
+        elif launch.mask_tails and pad is None and b is b.root and a.ndim == b.ndim and (inside := a.inside()[1]) != b.sizes:
+            b.valid = tuple(max(size, 1) for size in inside)
     if polls:
         have_polled(a.inside()[0], (core.kind, core.block, core.vector))
 

@@ -225,6 +225,8 @@ def apply(name: str, inputs: Sequence[object], target: object, count: object = N
         values.append(destination.view())
     made, out = np.asarray(ELEMENTWISE[name](kind, *values)), destination.view()
     out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
+    if isinstance(destination, HostBuffer):
+        destination.carry_padding(*memories)
 
 
 def leading(memories: Sequence[TileRef], count: object) -> list[HostBuffer]:
@@ -312,6 +314,8 @@ def _convert(source: TileRef, target: TileRef, mode: str) -> None:
         target.view()[...] = integral(values.astype(np.float32), mode).astype(target.kind.numpy)
     else:
         target.view()[...] = cast_elements(values, target.kind, mode)
+    if isinstance(target, HostBuffer):
+        target.carry_padding(source)
 
 
 @tiles("vcast", "npuir_cast")
@@ -411,6 +415,9 @@ def reduce_along(mode: str, src: object, dst: object, dims: object, size: object
         return
     axes = tuple(sorted(integer(axis) % source.ndim for axis in (dims if isinstance(dims, (list, tuple)) else [dims])))
     source, target = _real(source, target, axes, size)
+    if isinstance(source, HostBuffer) and source.valid is not None:
+        source = source.resized([valid if axis in axes else whole
+                                 for axis, (valid, whole) in enumerate(zip(source.valid, source.sizes, strict=True))])
     values = np.abs(source.view()) if mode.startswith("abs") else source.view()
     compute, combine = REDUCTIONS[mode.removeprefix("abs")]
     random = RANDOM.get()

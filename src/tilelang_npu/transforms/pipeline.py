@@ -57,6 +57,7 @@ from tilelang_npu.transforms.tile.hoist_loads import HoistLoads
 from tilelang_npu.transforms.tile.infer_scopes import InferScopes
 from tilelang_npu.transforms.tile.legalise_types import LegaliseTypes
 from tilelang_npu.transforms.tile.make_persistent import MakePersistent
+from tilelang_npu.transforms.tile.mask_tails import MaskTails
 from tilelang_npu.transforms.tile.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.tile.number_events import NumberEvents
 from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
@@ -78,6 +79,7 @@ ROWS: tuple[Row, ...] = (
     Row("drop-unread-scratch", DropUnreadScratch, "tile", "all later passes see only the uses of scratch memory that matter"),
     Row("number-events", NumberEvents, "tile", "HIVM has eight event ids; later passes allocate among these"),
     Row("unroll-loops", UnrollLoops, "tile", "unrolled code has constant indices"),
+    Row("mask-tails", MaskTails, "tile", "before T.Parallel is vectorised: the author's own operations carry the padding on"),
     Row("split-tiles", SplitTiles, "tile",
         "loops of T.Parallel are still whole, and their vector operations and temporaries are then those of a strip"),
     Row("vectorise-parallel", VectoriseParallel, "tile", "before memories are inferred, since this pass adds tiles"),

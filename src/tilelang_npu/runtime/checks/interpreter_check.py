@@ -16,6 +16,7 @@ from tilelang_npu.errors import TileError, doors
 from tilelang_npu.interpreter import IndexInt, KernelSource, Write, interpret
 from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, size_of
 from tilelang_npu.runtime.checks import rounding_spread
+from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 from tilelang_npu.symmetric_heap import is_shared, rehearsal
 from tilelang_npu.traced import source as sources
 from tilelang_npu.traced.symbols import Sym
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 
 
 class InterpretableKernel(Protocol):
-    """The interface of a compiled kernel that the interpreter needs: its function, parameters, dialect and chip."""
+    """The interface of a compiled kernel that the interpreter needs: its function, parameters, dialect, chip and switches."""
 
     name: str
     dialect: TracedDialect
     prim_func: PrimFunc
     signature: Signature
     chip: Chip
+    switches: Mapping[str, bool]
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[Argum
         values = rounding_spread.copied(before)
         with rehearsal(values, call.values):
             execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect,
-                    kernel.chip.aiv_per_aic)
+                    kernel.chip.aiv_per_aic, kernel.switches)
         return values
 
     wanted = interpreted()
@@ -201,7 +203,8 @@ class _Reruns:
         return rounding_spread.undefined(self._run, self._wanted)
 
 
-def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: TracedDialect, vector_cores: int) -> None:
+def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: TracedDialect, vector_cores: int,
+            switches: Mapping[str, bool]) -> None:
     """Executes a kernel with the interpreter on the arguments of a call, and writes the results to the call's arrays.
 
     Args:
@@ -210,6 +213,7 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: Trac
         call: the bound arguments.
         dialect: the dialect of TileLang in which the kernel is written.
         vector_cores: the number of Vector cores per Cube core of the chip.
+        switches: the values of the compiler switches, by their keys.
 
     Raises:
         TileError: T734, the kernel comes from a pickle, which does not contain its function; errors in the kernel.
@@ -226,7 +230,7 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: Trac
 
     source = KernelSource(function, found.node, found.file, source_of, dict(names),
                           lambda value: _with_sizes(value, call.symbols))
-    interpret(source, given, dialect, vector_cores)
+    interpret(source, given, dialect, vector_cores, mask_tails=switches.get(PassConfigKey.TL_ASCEND_TAIL_MASK.value, False))
 
 
 def _in_shape(parameter: Parameter, value: Argument, symbols: Mapping[str, int]) -> Argument:

@@ -11,6 +11,7 @@ from tilelang_npu.frontend.dialects import dialect_of_kernel
 from tilelang_npu.frontend.parameters import declared, symbols_of
 from tilelang_npu.runtime.arguments.binding import Signature, positions_of
 from tilelang_npu.runtime.checks.interpreter_check import execute
+from tilelang_npu.runtime.settings.switches import resolve
 from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
 from tilelang_npu.traced import source as sources
 
@@ -50,6 +51,7 @@ class InterpretedKernel:
         chosen = dialect_of(settings.target, settings.at)
         self.dialect = dialect_of_kernel(chosen, found.node, func.function, bound)
         self._vector_cores = select_chip(settings.chip, settings.platform, settings.at).aiv_per_aic
+        self._switches = resolve(settings.pass_configs, self.dialect, settings.at)
         parameters = declared(func, found, lengths or {})
         count = len(parameters)
         self.signature = Signature(
@@ -75,7 +77,7 @@ class InterpretedKernel:
         if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
             return InterpretedKernel(self.prim_func, self._settings, self._compile, lengths)(*args)
         call = self.signature.bind(args)
-        execute(self.prim_func, self.signature, call, self.dialect, self._vector_cores)
+        execute(self.prim_func, self.signature, call, self.dialect, self._vector_cores, self._switches)
         return self.signature.results(call, args)
 
     interpret = __call__

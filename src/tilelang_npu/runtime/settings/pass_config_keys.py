@@ -61,8 +61,6 @@ _ASCEND_KEYS = {
     "TL_ASCEND_PTO_USE_PIPE_IN_CV_COPY": (
         "tl.ascend_pto_use_pipe_in_cv_copy",
         "copies between the cores on the chip, not through global memory; here the paths of the chip decide"),
-    "TL_ASCEND_TAIL_MASK": (
-        "tl.ascend_tail_mask", "computes only the valid part of a tile at a tail; here tails are clipped when they are stored"),
     "TL_ASCEND_VECTOR_MASK_REUSE": (
         "tl.ascend_vector_mask_reuse", "leaves out settings of the vector mask that repeat the one before"),
 }
@@ -103,6 +101,7 @@ class PassConfigKey(str, Enum, metaclass=_OpenEnum):
     TL_ASCEND_AUTO_CV_SYNC = "tl.ascend_auto_cross_core_sync"
     TL_ASCEND_AUTO_SYNC = "tl.ascend_auto_sync"
     TL_ASCEND_MEMORY_PLANNING = "tl.ascend_memory_planning"
+    TL_ASCEND_TAIL_MASK = "tl.ascend_tail_mask"
     NPUIR_ENABLE_AUTO_MULTI_BUFFER = "npuir.enable_auto_multi_buffer"
     NPUIR_DISABLE_HIVM_AUTO_INJECT_SYNC = "npuir.disable_hivm_auto_inject_sync"
     # Keys without an effect on an Ascend chip, here and in TileLang-Ascend.

@@ -26,7 +26,8 @@ _Key = PassConfigKey
 _COMBINE, _CV_SYNC = _Key.TL_ASCEND_AUTO_CV_COMBINE, _Key.TL_ASCEND_AUTO_CV_SYNC
 # The switches of each dialect, with the behaviour of the other dialect, in which the switch does not exist.
 _EFFECTIVE = {
-    "ascendc": {_COMBINE: True, _CV_SYNC: True, _Key.TL_ASCEND_AUTO_SYNC: True, _Key.TL_ASCEND_MEMORY_PLANNING: True},
+    "ascendc": {_COMBINE: True, _CV_SYNC: True, _Key.TL_ASCEND_AUTO_SYNC: True, _Key.TL_ASCEND_MEMORY_PLANNING: True,
+                 _Key.TL_ASCEND_TAIL_MASK: False},
     "npuir": {_Key.NPUIR_ENABLE_AUTO_MULTI_BUFFER: True, _Key.NPUIR_DISABLE_HIVM_AUTO_INJECT_SYNC: False},
 }
 _HOME = {key: dialect for dialect, keys in _EFFECTIVE.items() for key in keys}

@@ -45,6 +45,7 @@ class Options:
         multi_buffer: whether buffers of pipelined loops get several slots.
         divide: whether to divide the work between Cube core and Vector cores where the author does not. If false, the author of
             a kernel of both cores must use ``T.Scope``.
+        mask_tails: whether reductions leave out the padding of tiles that reach past the end of a tensor.
         upstream: whether to compile as TileLang-Ascend's own compilers do (``--as upstream``).
         without: the names of the optimisations that are switched off (see ``optimisations``).
     """
@@ -56,6 +57,7 @@ class Options:
     reuse: bool = True
     multi_buffer: bool = True
     divide: bool = True
+    mask_tails: bool = False
     upstream: bool = False
     without: tuple[str, ...] = ()
 
@@ -125,7 +127,8 @@ class Options:
             return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
                        cross_synchronise=bool(switches.get("tl.ascend_auto_cross_core_sync")),
                        reuse=bool(switches.get("tl.ascend_memory_planning")),
-                       divide=bool(switches.get("tl.ascend_auto_cv_combine")), upstream=upstream, without=without)
+                       divide=bool(switches.get("tl.ascend_auto_cv_combine")),
+                       mask_tails=bool(switches.get("tl.ascend_tail_mask")), upstream=upstream, without=without)
         return cls(chip=chip, dialect=dialect,
                    synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
                    multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)), upstream=upstream, without=without)

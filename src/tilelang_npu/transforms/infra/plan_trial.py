@@ -24,6 +24,10 @@ from tilelang_npu.transforms.infra.stage_table import kernel_rows
 
 __all__ = ["PassWithPlanTrial", "PlanTrial"]
 
+_LEFT_OUT = ("chip", "mask_tails")
+"""The options that a pass with a trial does not have under the same name: the chip, of which it has the name, and an option of
+passes that only earlier stages run."""
+
 
 @dataclass(frozen=True)
 class PlanTrial:
@@ -96,7 +100,7 @@ class PassWithPlanTrial(ModulePass):
         Args:
             module: the module as it would be after this pass. It is changed by the later passes, so it should be a copy.
         """
-        given = {field.name: getattr(self, field.name) for field in fields(Options) if field.name != "chip"}
+        given = {field.name: getattr(self, field.name) for field in fields(Options) if field.name not in _LEFT_OUT}
         options = Options(chip=chips.chip(self.chip), **given)
         context, rows = make_context(), kernel_rows()
         names = [row.name for row in rows]
