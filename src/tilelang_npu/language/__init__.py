@@ -219,7 +219,7 @@ class _TileNamespace:
         return sorted({*_TILE, *(name.removeprefix("tile.") for name in _functions() if name.startswith("tile."))})
 
 
-tile = _TileNamespace()
+tile = ascend_tile = _TileNamespace()
 
 
 @_door
@@ -239,4 +239,4 @@ def __dir__() -> list[str]:
 
 
 __all__ = sorted({*(name for names in _LOADED.values() for name in names), *_HOMES, "Buffer", "FragmentBuffer", "LocalBuffer",
-                  "Serial", "SharedBuffer", "dtype", "tile", "vmi"} - {name for name in _HOMES if "." in name})
+                  "Serial", "SharedBuffer", "ascend_tile", "dtype", "tile", "vmi"} - {name for name in _HOMES if "." in name})

@@ -47,7 +47,7 @@ _NUMBERS = re.compile(r"(?:(?<=[:|,] )|(?<=\[))(bool|float|int)\b")
 _RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
 """Results that differ from the annotation: in the kernel, a tensor that a call allocates is a buffer."""
 BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
-_OWN = {"Buffer", "StridedTensor", "Tensor", "dtype", "prim_func", "tile", "vmi", *BUFFERS, *TOKENS}
+_OWN = {"Buffer", "StridedTensor", "Tensor", "dtype", "prim_func", "ascend_tile", "tile", "vmi", *BUFFERS, *TOKENS}
 """Names that are neither imported unchanged nor entries of the op table."""
 
 _HEADER = '''\
@@ -107,6 +107,7 @@ class _Tile:
 
 {tiles}
 tile: _Tile
+ascend_tile: _Tile
 """
     public = ", ".join(f'"{name}"' for name in dir(language))
     listed = textwrap.fill(public, 120, initial_indent="    ", subsequent_indent="    ")

@@ -48,7 +48,7 @@ _INSTEAD: dict[str, str] = {
     "ws": "T.Scope('C') and T.Scope('V') say which core does the work",
     **dict.fromkeys(("annotate_padding", "annotate_safe_value"),
                     "T.copy(..., pad_value=...) gives elements past the end of a tensor a value"),
-    **dict.fromkeys(("import_source", "CUDASourceCodeKernel"), "a kernel is written in T alone: there is no C++ to add to"),
+    **dict.fromkeys(("import_source", "CUDASourceCodeKernel", "_src_code", "_srcCode"), "a kernel is written in T alone: there is no C++ to add to"),
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "use T.gemm_v0",
     "simd": "T.vmi has the operations on vector registers, such as T.vmi.vload and T.vmi.vadd",
