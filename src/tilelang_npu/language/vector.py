@@ -6,6 +6,7 @@ The prefix of a name determines the order of the operands: ``T.tile.add(dst, src
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -29,7 +30,8 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.structured import call
 from tilelang_npu.language.table_functions import bound, elementwise, function_of
-from tilelang_npu.ops import Composite, Elementwise
+from tilelang_npu.ops import Composite, DType, Elementwise
+from tilelang_npu.traced import numbers
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
@@ -263,6 +265,8 @@ def fill(buffer: Tile, value: object) -> None:
 
     Example: ``T.fill(a, 0.0)``
 
+    A number that is too large for a float type becomes infinity, with a warning (T117).
+
     Raises:
         TileError: T110, the element type cannot represent the value, such as infinity in an integer type.
     """
@@ -279,8 +283,23 @@ def _fill(what: str, buffer: Tile, value: object) -> None:
     target = as_memory(what, "the destination", buffer)
     if what.startswith("T.tile."):
         target = over_the_row(builder, what, target)
-    scalar = scalar_operand(builder, what, "the value", value, target.dtype)
+    scalar = scalar_operand(builder, what, "the value", _in_range(builder, what, value, target.dtype), target.dtype)
     builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
+
+
+def _in_range(builder: Builder, what: str, value: object, kind: DType) -> object:
+    """Returns a value to fill a buffer with: infinity, with a warning, for a number that is too large for a float type.
+
+    Kernels mask scores with such numbers, and AscendC's ``half`` makes infinity of them.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not kind.is_float or not math.isfinite(value):
+        return value
+    problem, infinite = numbers.refusal(value, kind, f"{what}: the value"), math.copysign(math.inf, value)
+    if problem is None or numbers.refusal(infinite, kind, "infinity") is not None:
+        return value
+    builder.remark(TileError(f"{problem.message}; the elements become {infinite}", code="T117", location=builder.location,
+                             help=problem.help))
+    return infinite
 
 
 def clear(buffer: Tile) -> None:
