@@ -103,6 +103,60 @@ def test_without_the_switch_padding_is_reduced(interpret: bool, monkeypatch: pyt
     np.testing.assert_array_equal(reduction((9, COLUMNS), "float32", "max", 0, "load", MASKED)(a)[1], -np.ones(COLUMNS))
 
 
+@tilelang.jit(out_idx=[1], pass_configs=MASKED, target="ascendc")
+def divided(M: int, N: int, dim: int) -> Any:
+    """Two Vector cores divide the rows of each tile between them."""
+    m, n = -(-M // ROWS), -(-N // COLUMNS)
+
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((m if dim == 0 else M, N if dim == 0 else n), "float32")) -> None:
+        with T.Kernel(m * n, threads=2, is_npu=True) as block:
+            x, y = block // n, block % n
+            a = T.alloc_ub((ROWS, COLUMNS), "float32")
+            made = T.alloc_ub((1, COLUMNS) if dim == 0 else (ROWS, 1), "float32")
+            T.copy(A[x * ROWS, y * COLUMNS], a)
+            T.reduce_max(a, made, dim=dim)
+            if dim == 0:
+                T.copy(made, B[x, y * COLUMNS])
+            else:
+                T.copy(made, B[x * ROWS, y])
+
+    return main
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("shape", [(10, 40), (13, 33), (17, 64)])
+def test_rows_may_be_divided_between_vector_cores(shape: tuple[int, int], dim: int, interpret: bool,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    if interpret:
+        monkeypatch.setenv("TILELANG_NPU_INTERPRET", "1")
+    a = -np.random.default_rng(2).integers(1, 30, shape).astype(np.float32)
+    np.testing.assert_array_equal(divided(*shape, dim)(a), _expected(a, "max", dim, "load"))
+
+
+def test_a_buffer_with_an_address_is_not_followed() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((9, COLUMNS), "float32"), B: T.Tensor((2, COLUMNS), "float32")) -> None:
+        with T.Kernel(2, is_npu=True) as (block, vid):
+            a, other = T.alloc_ub((ROWS, COLUMNS), "float32"), T.alloc_ub((ROWS, COLUMNS), "float32")
+            made = T.alloc_ub((1, COLUMNS), "float32")
+            T.annotate_address({a: 0, other: 0, made: 4096})
+            with T.Scope("V"):
+                T.copy(A[block * ROWS, 0], a)
+                T.barrier_all()
+                T.tile.fill(other, 5.0)
+                T.barrier_all()
+                T.tile.fill(other[0:1, :], 2.0)
+                T.barrier_all()
+                T.reduce_max(a, made, dim=0)
+                T.barrier_all()
+                T.copy(made, B[block, 0])
+
+    kernel = tilelang.compile(main, out_idx=[1], target="ascendc", pass_configs={"tl.ascend_tail_mask": True})
+    np.testing.assert_array_equal(kernel(-np.ones((9, COLUMNS), np.float32)), 5)
+
+
 def test_the_remark_names_the_line() -> None:
     found = [remark for remark in reduction((9, 40), "float32", "max", 0, "load", MASKED).explain().remarks
              if remark.maker == "mask-tails"]

@@ -125,8 +125,12 @@ def _target_of(op: Operation) -> int:
 
 
 def _is_whole_tile(value: SSAValue) -> bool:
-    """Whether a value is a whole buffer of constant shape outside of GM."""
-    return isinstance(value.owner, tile.AllocOp) and space_of(value) != GM and min(tile.shape_of(value), default=0) >= 0
+    """Whether a value is a whole buffer of constant shape outside of GM, whose bytes no other buffer has.
+
+    Buffers with an address of the author's choice may share bytes.
+    """
+    return (isinstance(value.owner, tile.AllocOp) and value.owner.address is None and space_of(value) != GM
+            and min(tile.shape_of(value), default=0) >= 0)
 
 
 def _sizes_of(tensor: SSAValue) -> Sequence[Value]:
