@@ -140,6 +140,39 @@ def test_a_start_that_is_no_first_row_of_a_fractal_is_refused_at_run_time() -> N
     assert caught.value.location is not None and "T.tile.im2col" in caught.value.location.source()
 
 
+@pytest.mark.parametrize(("left_out", "buffers"), [(None, set()), (0, {"image", "weight"}), (1, {"left", "right"}), (2, {"c"})])
+def test_a_missing_wait_is_reported(left_out: int | None, buffers: set[str]) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64, 16), "float16"), B: T.Tensor((144, 16), "float16"), C: T.Tensor((64, 16), "float32")) -> None:
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            image, weight = T.alloc_L1((64, 16), "float16"), T.alloc_L1((144, 16), "float16")
+            left, right = T.alloc_L0A((64, 144), "float16"), T.alloc_L0B((144, 16), "float16")
+            c = T.alloc_L0C((64, 16), "float32")
+            with T.Scope("C"):
+                T.copy(A, image)
+                T.copy(B, weight)
+                if left_out != 0:
+                    T.set_flag("mte2", "mte1", 0)
+                    T.wait_flag("mte2", "mte1", 0)
+                T.tile.im2col(left, image, *NUMBERS)
+                T.copy(weight, right)
+                if left_out != 1:
+                    T.set_flag("mte1", "m", 0)
+                    T.wait_flag("mte1", "m", 0)
+                T.mma(left, right, c, init=True)
+                if left_out != 2:
+                    T.set_flag("m", "fix", 0)
+                    T.wait_flag("m", "fix", 0)
+                T.copy(c, C)
+
+    kernel = tilelang.compile(main, out_idx=[2], target="ascendc")
+    kernel(np.ones((64, 16), np.float16), np.ones((144, 16), np.float16))
+    found = kernel.last_launch.hazards
+    assert {hazard.code for hazard in found} <= {"S201"}
+    assert {name for name in ("image", "weight", "left", "right", "c")
+            if any(f" of {name} are read" in str(hazard) for hazard in found)} == buffers
+
+
 NUMBERS = ((8, 8), (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), 0, 0, 64, 144)
 
 

@@ -3253,7 +3253,8 @@ class _Tile:
     def fill(buffer: Tile, value: object) -> None:
         """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-        If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows.
+        If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows. A number
+        that is too large for a float type becomes infinity, with a warning (T117).
 
         Example: ``T.tile.fill(a, 0.0)``
         """

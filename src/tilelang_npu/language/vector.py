@@ -265,8 +265,6 @@ def fill(buffer: Tile, value: object) -> None:
 
     Example: ``T.fill(a, 0.0)``
 
-    A number that is too large for a float type becomes infinity, with a warning (T117).
-
     Raises:
         TileError: T110, the element type cannot represent the value, such as infinity in an integer type.
     """
@@ -283,14 +281,15 @@ def _fill(what: str, buffer: Tile, value: object) -> None:
     target = as_memory(what, "the destination", buffer)
     if what.startswith("T.tile."):
         target = over_the_row(builder, what, target)
-    scalar = scalar_operand(builder, what, "the value", _in_range(builder, what, value, target.dtype), target.dtype)
+        value = _in_range(builder, what, value, target.dtype)
+    scalar = scalar_operand(builder, what, "the value", value, target.dtype)
     builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
 
 
 def _in_range(builder: Builder, what: str, value: object, kind: DType) -> object:
     """Returns a value to fill a buffer with: infinity, with a warning, for a number that is too large for a float type.
 
-    Kernels mask scores with such numbers, and AscendC's ``half`` makes infinity of them.
+    AscendC's conversion to ``half`` makes infinity of such numbers, and kernels for it rely on that.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not kind.is_float or not math.isfinite(value):
         return value
@@ -313,7 +312,8 @@ def clear(buffer: Tile) -> None:
 def tile_fill(buffer: Tile, value: object) -> None:
     """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-    If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows.
+    If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows. A number
+    that is too large for a float type becomes infinity, with a warning (T117).
 
     Example: ``T.tile.fill(a, 0.0)``
     """
