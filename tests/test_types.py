@@ -35,7 +35,6 @@ NAMED = re.compile(r"(^|_)(space|pipe|core|dialect|memory|memorie)s?$")
 TEXT = re.compile(
     r"(str|tuple\[str, \.\.\.\]|(list|set|frozenset|Set|Sequence|Iterable|Container|Collection)\[str\])( \| None)?")
 PLAIN = {
-    "compat/torch_npu_profiler.py": 2,  # the cores of a kernel, as a row of a table shows them
     "dialects/hivm/attributes.py": 2,  # the pipes of an event, as the text of the attribute spells them
     "dialects/ir/attribute_kinds.py": 1,  # a dialect of MLIR
     "interpreter/host_buffers.py": 4,  # the interpreter shares no code with the compiler, and has its own names

@@ -23,7 +23,7 @@ COMMANDS = {
     "run": "run", "compile": "compile_file", "check": "check", "sim": "sim", "opt": "opt", "tune": "tune", "improve": "improve",
     "survey": "survey",
     "chips": "tables", "ops": "tables", "stages": "tables", "explain": "explain", "doctor": "doctor", "new": "new",
-    "completion": "completion", "language-server": "language_server",
+    "completion": "completion", "language-server": "language_server", "msprof": "msprof",
 }
 """The name of the module that implements each command; only the module of the called command is imported."""
 _WITHOUT_PLUGINS = ("new", "completion")
@@ -47,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif words[:1] == ["improve"] and "--" in words:
         script = words[words.index("--") + 1:]
         del words[words.index("--"):]
+    elif words[:1] == ["msprof"] and words[1:2] not in (["--help"], ["-h"]):  # its options are those of the vendor's program
+        script = words[1:]
+        del words[1:]
     alone = words[:1] if words[:1] != ["completion"] else []  # completion needs the options of all commands
     args = parse(_parser(alone) if alone and alone[0] in COMMANDS else parser_of_all(), words)
     args.words = words

@@ -24,6 +24,7 @@ EXAMPLES = {
     "stages": ("stages", "stages gemm.py --html gemm.html", "stages gemm.py --diff hivm-auto hivm",
                "stages gemm.py:gemm#2 --html second.html"),
     "explain": ("explain T104", "explain"),
+    "msprof": ("msprof op --output=profile --launch-count=5 python gemm.py", "msprof op --kernel-name=gemm python gemm.py"),
     "doctor": ("doctor",),
     "new": ("new softmax", "new softmax --dir kernels"),
     "completion": ("completion bash", "completion fish"),

@@ -7,14 +7,11 @@ have no rows. ``tensorboard_trace_handler`` writes the files that scripts read: 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import count
@@ -24,19 +21,19 @@ from typing import TYPE_CHECKING, TypedDict
 from torch.profiler import ProfilerAction
 
 from tilelang_npu.runtime.jit import recording
-from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.jit.launched_kernels import ACCELERATORS, LaunchedKernel, csv_text, launched_kernels
 from tilelang_npu.runtime.settings.file_writing import file_name, write_whole
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.target.chip_data import FunctionCore
 
 __all__ = [
     "AiCMetrics", "ExportType", "ProfilerAction", "ProfilerActivity", "ProfilerLevel", "profile", "schedule",
     "supported_activities", "supported_ai_core_metrics", "supported_profiler_level", "tensorboard_trace_handler",
 ]
 
-_ACCELERATORS = {"AIV": "AI_VECTOR_CORE", "AIC": "AI_CORE", "MIX": "MIX_AIC"}
 _NUMBERS = count(1)
 """The counter that makes the names of the written directories unique in this process."""
 
@@ -136,34 +133,11 @@ def _always(_: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
-@dataclass(frozen=True)
-class LaunchedKernel:
-    """A recorded launch of a kernel.
-
-    Attributes:
-        name: the kernel's name.
-        step: the number of the step in which the kernel was launched; None if the profile has no schedule.
-        start_us: the modelled start time in microseconds.
-        duration_us: the modelled duration in microseconds.
-        cores: the cores that execute the kernel: ``AIV``, ``AIC`` or ``MIX``.
-        blocks: the number of blocks.
-        mixed_blocks: the number of Vector cores of all blocks if the kernel uses both cores, otherwise 0.
-    """
-
-    name: str
-    step: int | None
-    start_us: float
-    duration_us: float
-    cores: str
-    blocks: int
-    mixed_blocks: int
-
-
 class KernelStatistics(TypedDict):
     """The times of a kernel's launches: its name, its cores, and the number of launches."""
 
     key: str
-    cores: str
+    cores: FunctionCore
     count: int
     total_us: float
     mean_us: float
@@ -261,15 +235,7 @@ class profile:
     def _note(self, kernel: JITKernel, launch: AnyLaunch) -> None:
         if not self._records():
             return
-        start = listeners.clock_us() - launch.time_us
-        for part in launch.parts:
-            program = part.recorded.program
-            cores = "MIX" if program.mixed else program.functions[0].core
-            name = kernel.name if len(launch.parts) == 1 else part.name
-            vectors = sum(program.functions[index].core == "AIV" for index, _ in program.lanes) if program.mixed else 0
-            self._kernels.append(LaunchedKernel(name, self.step_num if self._stepped else None, start, part.time_us, cores,
-                                                part.blocks, vectors * part.blocks))
-            start += part.time_us
+        self._kernels += launched_kernels(kernel, launch, self.step_num if self._stepped else None)
 
     def events(self) -> list[LaunchedKernel]:
         """Returns the recorded launches."""
@@ -333,12 +299,6 @@ def _statistics(kernels: Sequence[LaunchedKernel]) -> list[KernelStatistics]:
             for name, ran in rows.items()]
 
 
-def _table(rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
 def _details(kernels: Sequence[LaunchedKernel]) -> str:
     """The table of launches, with the vendor's columns that are known."""
     stepped = any(one.step is not None for one in kernels)
@@ -347,19 +307,19 @@ def _details(kernels: Sequence[LaunchedKernel]) -> str:
     rows: list[Sequence[object]] = [["Step Id", *head] if stepped else head]
     end = kernels[0].start_us if kernels else 0.0
     for task, one in enumerate(kernels):
-        row = [0, 4294967295, task, 0, one.name, one.name, "dynamic", _ACCELERATORS[one.cores], f"{one.start_us:.3f}",
+        row = [0, 4294967295, task, 0, one.name, one.name, "dynamic", ACCELERATORS[one.cores], f"{one.start_us:.3f}",
                f"{one.duration_us:.3f}", f"{one.start_us - end:.3f}", one.blocks, one.mixed_blocks]
         rows.append([one.step, *row] if stepped else row)
         end = one.start_us + one.duration_us
-    return _table(rows)
+    return csv_text(rows)
 
 
 def _statistic_table(kernels: Sequence[LaunchedKernel]) -> str:
     total = sum(one.duration_us for one in kernels)
     head = ("Device_id", "OP Type", "Core Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)", "Max Time(us)",
             "Ratio(%)")
-    return _table([head, *(
-        (0, row["key"], _ACCELERATORS[row["cores"]], row["count"], f"{row['total_us']:.3f}", f"{row['min_us']:.3f}",
+    return csv_text([head, *(
+        (0, row["key"], ACCELERATORS[row["cores"]], row["count"], f"{row['total_us']:.3f}", f"{row['min_us']:.3f}",
          f"{row['mean_us']:.3f}", f"{row['max_us']:.3f}", f"{100 * row['total_us'] / total:.3f}")
         for row in sorted(_statistics(kernels), key=lambda row: -row["total_us"]))])
 
@@ -367,4 +327,4 @@ def _statistic_table(kernels: Sequence[LaunchedKernel]) -> str:
 def _trace(kernels: Sequence[LaunchedKernel]) -> list[dict[str, object]]:
     names = [{"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "Ascend Hardware"}}]
     return [*names, *({"name": one.name, "ph": "X", "pid": 0, "tid": 0, "ts": one.start_us, "dur": one.duration_us,
-                       "args": {"Task Type": _ACCELERATORS[one.cores], "Block Dim": one.blocks}} for one in kernels)]
+                       "args": {"Task Type": ACCELERATORS[one.cores], "Block Dim": one.blocks}} for one in kernels)]
