@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,15 @@ def work(runs: int) -> None:
     kernel = doubled(64)
     for _ in range(runs):
         kernel(np.ones(64, np.float32))
+
+
+def test_a_script_without_processes_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with record() as running:
+        collected = ForkedKernels(running)
+        work(1)
+        assert list(tmp_path.iterdir()) == []
+        assert collected.close() == []
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing.util
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -52,7 +53,8 @@ class ForkedKernels:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._folder = Path(tempfile.mkdtemp(prefix="tilelang-npu-kernels-"))
+        # A process with results makes the folder: most scripts fork none, and one that is killed leaves none behind.
+        self._folder = Path(tempfile.gettempdir()) / f"tilelang-npu-kernels-{secrets.token_hex(8)}"
         multiprocessing.util.register_after_fork(self, ForkedKernels._begin)
 
     def _begin(self) -> None:
@@ -68,6 +70,7 @@ class ForkedKernels:
                                   tuple(map(str, unallowed(tally.findings))))
                      for tally, label in zip(tallies, labelled(tallies), strict=True)]
             text = json.dumps([asdict(one) for one in found])
+            self._folder.mkdir(mode=0o700, exist_ok=True)
             (self._folder / f"{os.getpid():09}.json").write_text(text, encoding="utf-8")
 
     def close(self) -> list[ForkedKernel]:

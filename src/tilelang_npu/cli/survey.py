@@ -26,6 +26,7 @@ from typing import BinaryIO, TypedDict
 from tilelang_npu.cli.files import write_text
 from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.script import add_gpu, gpu_of
+from tilelang_npu.compat import profiler_program
 from tilelang_npu.compat.outcomes import Case, CaseRecord, Outcome, of_output
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
@@ -81,6 +82,7 @@ def survey(args: argparse.Namespace) -> int:
         raise TileError(f"{args.folder} does not exist", code="T801", help="give a folder of scripts")
     root = folder if folder.is_dir() else folder.parent
     files = list(_files(folder))
+    profiler_program.install()  # once for all files: those that are ended at the time limit could not remove theirs
     state = _state_file(args.json, folder)
     if args.restart:
         state.unlink(missing_ok=True)
