@@ -43,6 +43,13 @@ def _function(shape: tuple[int, int], result: tuple[int, int], dtype: str, dim: 
                 T.tile.add(b, a, -100.0)
                 T.tile.add(b, b, a)
                 reduce(b, made, dim=dim)
+            elif steps == "in place":
+                T.tile.add(a, a, -1.0)
+                reduce(a, made, dim=dim)
+            elif steps == "accumulated":
+                T.tile.fill(b, 1.0)
+                T.tile.axpy(a, b, 2.0)
+                reduce(a, made, dim=dim)
             elif steps == "copied":
                 T.copy(a, b)
                 reduce(b, made, dim=dim)
@@ -69,6 +76,8 @@ def _expected(a: NDArray[Any], kind: str, dim: int, steps: str) -> NDArray[Any]:
     wide = a.astype(np.float32)
     if steps == "elementwise":
         wide = (wide + np.float32(-100)).astype(a.dtype).astype(np.float32) + wide
+    if steps in ("in place", "accumulated"):
+        wide = wide + np.float32(-1 if steps == "in place" else 2)
     if steps == "overwritten":
         wide = np.full(a.shape, 3, np.float32)
     unit = ROWS if dim == 0 else COLUMNS
@@ -80,7 +89,8 @@ def _expected(a: NDArray[Any], kind: str, dim: int, steps: str) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("interpret", [False, True])
-@pytest.mark.parametrize("steps", ["load", "elementwise", "copied", "cast", "in a loop", "overwritten"])
+@pytest.mark.parametrize("steps", ["load", "elementwise", "in place", "accumulated", "copied", "cast", "in a loop",
+                                   "overwritten"])
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("kind", ["max", "min", "sum"])
 @pytest.mark.parametrize(("shape", "dtype"), [((10, 40), "float32"), ((7, 13), "float32"), ((16, 64), "float32"),

@@ -53,7 +53,7 @@ class ForkedKernels:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        # A process with results makes the folder: most scripts fork none, and one that is killed leaves none behind.
+        # Only a process that has results makes the folder: a script that is killed before has no folder to remove.
         self._folder = Path(tempfile.gettempdir()) / f"tilelang-npu-kernels-{secrets.token_hex(8)}"
         multiprocessing.util.register_after_fork(self, ForkedKernels._begin)
 

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing
 from tilelang_npu.cli.parser import Commands
+from tilelang_npu.cli.script import execute
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.jit.launched_kernels import ACCELERATORS, LaunchedKernel, csv_text, launched_kernels
+from tilelang_npu.runtime.jit.recording import record
 from tilelang_npu.runtime.settings.file_writing import file_name, write_whole
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "msprof"]
 
-_OPTIONS = ("output", "kernel-name", "launch-count", "application")
+_OPTIONS = ("output", "application", "kernel-name", "launch-count")
+"""The options that have an effect; the last two only with ``op``."""
 _PYTHON = re.compile(r"python[\d.]*(\.exe)?")
 
 
@@ -71,11 +74,11 @@ def msprof(args: argparse.Namespace) -> int:
         TileError: T805, the command line names no Python script, or a number is wrong; T801, the script does not exist; T803,
             the script launches no kernel, or none with the requested name.
     """
-    from tilelang_npu.cli.script import execute
-    from tilelang_npu.runtime.jit.recording import record
-
     request = _parsed(args.arguments)
     count = _count(request.options.get("launch-count", "1"))
+    effective = _OPTIONS if request.by_launch else _OPTIONS[:2]
+    if idle := [f"--{name}" for name in request.options if name not in effective]:
+        print(f"no effect on modelled times: {', '.join(idle)}", file=sys.stderr)
     launches: list[LaunchedKernel] = []
 
     def note(kernel: JITKernel, launch: AnyLaunch) -> None:
@@ -118,17 +121,21 @@ def _parsed(words: Sequence[str]) -> _Request:
     rest = list(words[1:] if request.by_launch else words)
     while rest and rest[0].startswith("--"):
         name, given, value = rest.pop(0)[2:].partition("=")
-        if not given and name in _OPTIONS and rest:
+        if not given and rest and not (rest[0].startswith("-") or rest[0].endswith(".py") or _is_python(rest[0])):
             value = rest.pop(0)
         request.options[name] = value
     command = rest or shlex.split(request.options.get("application", ""))
-    if command and (command[0] == sys.executable or _PYTHON.fullmatch(Path(command[0]).name)):
+    if command and _is_python(command[0]):
         command = command[1:]
     if not command or command[0].startswith("-") or not command[0].endswith(".py"):
         raise TileError(f"msprof runs a Python script, and the command line has {' '.join(command) or 'none'}", code="T805",
                         help="write: tilelang-npu msprof op --output=DIR python SCRIPT.py")
     request.script, request.arguments = command[0], command[1:]
     return request
+
+
+def _is_python(word: str) -> bool:
+    return word == sys.executable or _PYTHON.fullmatch(Path(word).name) is not None
 
 
 def _count(text: str) -> int:

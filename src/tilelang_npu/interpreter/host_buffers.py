@@ -271,13 +271,6 @@ class HostBuffer(TileRef):
         made.root, made.own = self.root, self.own
         return made
 
-    def carry_padding(self, *sources: TileRef) -> None:
-        """Notes, after a write of the whole buffer, that its padding is that of the sources of the same shape."""
-        known = [source.valid for source in sources if isinstance(source, HostBuffer) and source.valid is not None
-                 and source.sizes == self.sizes]
-        if known and self is self.root and launch_buffers().mask_tails:
-            self.valid = tuple(map(min, *known)) if len(known) > 1 else known[0]
-
     def receive(self) -> None:
         """Waits for the tiles that another core sends to this buffer, and stores them."""
         pending, self.root.pending = self.root.pending, []
@@ -580,12 +573,17 @@ class LaunchBuffers:
         self.written: set[HostBuffer] = set()
         self.before: list[tuple[Array, Array]] | None = []
 
-    def before_write(self, memory: TileRef) -> None:
-        """Records that a tile is about to be written."""
+    def before_write(self, memory: TileRef, valid: tuple[int, ...] | None = None) -> None:
+        """Records that a tile is about to be written.
+
+        Args:
+            memory: the tile.
+            valid: as ``HostBuffer.valid``, after the write.
+        """
         buffer = memory.buffer
         if buffer.space != "gm":
             self.written.add(buffer.root)
-            buffer.root.valid = None
+            buffer.root.valid = valid
             return
         watched = WATCHED.get()
         if watched is not None and buffer.label == watched[0] and all(
@@ -594,6 +592,16 @@ class LaunchBuffers:
             watched[2].append(Write(current().location(), current().block, f"{buffer.label}[{tile}]"))
         if self.before is not None and all(array is not buffer.array for array, _ in self.before):
             self.before.append((buffer.array, buffer.array.copy()))
+
+
+def valid_after(target: TileRef, *sources: TileRef) -> tuple[int, ...] | None:
+    """Returns ``HostBuffer.valid`` after a write of all elements of the target, each from those at its place in the sources.
+    """
+    if not isinstance(target, HostBuffer) or target is not target.root:
+        return None
+    known = [source.valid for source in sources
+             if isinstance(source, HostBuffer) and source.valid is not None and source.sizes == target.sizes]
+    return tuple(map(min, zip(*known, strict=True))) if known else None
 
 
 def launch_buffers() -> LaunchBuffers:

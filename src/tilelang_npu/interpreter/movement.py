@@ -21,6 +21,7 @@ from tilelang_npu.interpreter.host_buffers import (
     operand,
     sizes_of,
     stored,
+    valid_after,
 )
 from tilelang_npu.interpreter.launch import NeedsCores, running_launch
 from tilelang_npu.interpreter.operation_table import known, tiles
@@ -338,7 +339,10 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
         core.take_turn()
     if filled:
         launch.channels.writes(core, b)
-    launch.before_write(b)
+    valid = None if transpose else valid_after(b, a)
+    if launch.mask_tails and a.space == "gm" and pad is None and b is b.buffer.root and a.ndim == b.ndim and not transpose:
+        valid = tuple(max(size, 1) for size in a.inside()[1])
+    launch.before_write(b, valid)
     polls = a.space == "gm" and bool(core.polls)
     if polls:
         core.before_read(a.inside()[0], a.buffer.label)
@@ -352,11 +356,6 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     if 0 not in sizes:
         values = values[tuple(slice(0, size) for size in sizes)]
         place[...] = values if core.atomic is None or b.space != "gm" else core.atomic(place, values).astype(place.dtype)
-    if isinstance(b, HostBuffer) and b.space != "gm" and not transpose:
-        if a.space != "gm":
-            b.carry_padding(a)
-        elif launch.mask_tails and pad is None and b is b.root and a.ndim == b.ndim and (inside := a.inside()[1]) != b.sizes:
-            b.valid = tuple(max(size, 1) for size in inside)
     if polls:
         have_polled(a.inside()[0], (core.kind, core.block, core.vector))
 
@@ -425,14 +424,20 @@ def load_patches(dst: object, src: object, image: tuple[int, int], kernel: tuple
     """Writes a part of the matrix of a convolution's patches to L0A (``T.tile.im2col``), pixel by pixel and 0 outside of the
     image and of the matrix."""
     target, source = memory_of(dst), memory_of(src)
+    row, column, rows, columns = map(integer, (m_start, k_start, m_extent, k_extent))
+    _check_patches(target, source, image, kernel, stride, dilation, pad)
+    channels = source.extents[1]
+    for name, value, unit, least in (("m_start", row, 16, 0), ("k_start", column, channels, 0), ("m_extent", rows, 1, 1),
+                                     ("k_extent", columns, channels, 1)):
+        if value < least or value % unit:
+            raise fail(f"T.tile.im2col: {name} is {value}", f"{name} must be a multiple of {unit}, at least {least}",
+                       "T502" if name.endswith("start") else "T145")
+    if rows > target.extents[0] + -target.extents[0] % 16 or columns > target.extents[1] + -target.extents[1] % channels:
+        raise fail(f"T.tile.im2col: {target.describe()} has no {rows} rows and {columns} columns", "load a smaller part",
+                   "T131")
     if not current().executes("cube"):
         return
     running_launch().before_write(target)
-    row, column, rows, columns = map(integer, (m_start, k_start, m_extent, k_extent))
-    channels = source.extents[1]
-    for name, start, unit in (("m_start", row, 16), ("k_start", column, channels)):
-        if start < 0 or start % unit:
-            raise fail(f"T.tile.im2col: {name} is {start}", f"{name} must be a multiple of {unit}", "T502")
     padded = np.pad(source.view()[: image[0] * image[1]].reshape(*image, channels), (pad[2:], pad[:2], (0, 0)))
     over = [distance * (size - 1) + 1 for distance, size in zip(dilation, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, over, (0, 1))[:: stride[0], :: stride[1]]
@@ -441,6 +446,31 @@ def load_patches(dst: object, src: object, image: tuple[int, int], kernel: tuple
     part = target.view()[:rows + -rows % 16, :columns]
     part[...] = 0
     part[:len(found), :found.shape[1]] = found[:len(part)]
+
+
+def _check_patches(target: TileRef, source: TileRef, image: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int],
+                   dilation: tuple[int, int], pad: tuple[int, int, int, int]) -> None:
+    """Checks the operands and the constants of ``T.tile.im2col``."""
+    what = "T.tile.im2col"
+    if source.space not in ("l1", "shared") or target.space != "l0a":
+        raise fail(f"{what}: {source.describe()} is not in L1, or {target.describe()} not in L0A",
+                   "allocate them with T.alloc_L1 and T.alloc_L0A", "T122")
+    given: tuple[int, ...]
+    for given, count, least in ((image, 2, 1), (kernel, 2, 1), (stride, 2, 1), (dilation, 2, 1), (pad, 4, 0)):
+        if not isinstance(given, (list, tuple)) or len(given) != count or any(
+                type(each) is not int or each < least for each in given):
+            raise fail(f"{what}: {given!r} is not {count} integers of at least {least}",
+                       "give (height, width), and (left, right, top, bottom) for the padding", "T150")
+    padded = image[0] + pad[2] + pad[3], image[1] + pad[0] + pad[1]
+    if any(distance * (size - 1) >= whole for distance, size, whole in zip(dilation, kernel, padded, strict=True)):
+        raise fail(f"{what}: a kernel of {kernel} is larger than the padded image of {padded}", "pad more", "T150")
+    if source.kind != target.kind:
+        raise fail(f"{what}: the element types differ: {source.kind}, {target.kind}", "give both one element type", "T110")
+    if source.ndim != 2 or source.extents[1] * source.kind.nbytes != 32 or source.extents[0] < math.prod(image):
+        raise fail(f"{what}: {source.describe()} does not have {math.prod(image)} pixels of 32 bytes",
+                   "load as many channels as have 32 bytes", "T111")
+    if target.ndim != 2:
+        raise fail(f"{what}: {target.describe()} is not a matrix", "pass a matrix in L0A", "T131")
 
 
 @tiles("load_nd2nz", "npuir_load_nd2nz", "store_nz2nd", "npuir_store_nz2nd")

@@ -20,6 +20,7 @@ from tilelang_npu.interpreter.host_buffers import (
     origin_of,
     sizes_of,
     stored,
+    valid_after,
 )
 from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
 from tilelang_npu.interpreter.running_core import current, fail
@@ -40,7 +41,7 @@ from tilelang_npu.interpreter.typed_scalars import (
 from tilelang_npu.target.dtypes import DType
 
 
-def executes_here(*memories: TileRef, writes: TileRef) -> bool:
+def executes_here(*memories: TileRef, writes: TileRef, valid: tuple[int, ...] | None = None) -> bool:
     """Prepares an operation on tiles, and returns whether this core must execute it.
 
     If cores share one of the tiles, the core first waits until no other core can execute an earlier statement of the kernel.
@@ -48,6 +49,7 @@ def executes_here(*memories: TileRef, writes: TileRef) -> bool:
     Args:
         memories: the tiles that the operation reads.
         writes: the tile that the operation writes.
+        valid: the elements of that tile that are not padding afterwards, as ``HostBuffer.valid``.
     """
     core = current()
     everything = (*memories, writes)
@@ -55,7 +57,7 @@ def executes_here(*memories: TileRef, writes: TileRef) -> bool:
         return False
     if any(memory.buffer.is_shared for memory in everything):
         core.take_turn()
-    launch_buffers().before_write(writes)
+    launch_buffers().before_write(writes, valid)
     return True
 
 
@@ -217,16 +219,16 @@ def apply(name: str, inputs: Sequence[object], target: object, count: object = N
     no_tiles = not any(map(is_tile, places[name == "select":]))  # an element is then a tile of one element, not a scalar
     operands = [memory_of(value) if isinstance(value, HostElement) and no_tiles else value for value in places]
     memories = [value for value in operands if is_tile(value)]
-    if not executes_here(*memories, writes=destination):
+    accumulates = name in _ACCUMULATING
+    padded = [*memories, destination] if accumulates else memories
+    if not executes_here(*memories, writes=destination, valid=valid_after(destination, *padded)):
         return
     kind = next((value.kind for value in memories[name == "select":]), destination.kind)
     values = [_fitted(value, destination.extents) if is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
-    if name in _ACCUMULATING:
+    if accumulates:
         values.append(destination.view())
     made, out = np.asarray(ELEMENTWISE[name](kind, *values)), destination.view()
     out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
-    if isinstance(destination, HostBuffer):
-        destination.carry_padding(*memories)
 
 
 def leading(memories: Sequence[TileRef], count: object) -> list[HostBuffer]:
@@ -305,7 +307,7 @@ for _names, _call in _NAMED.items():
 
 def _convert(source: TileRef, target: TileRef, mode: str) -> None:
     """Converts a tile; axes of one element are repeated."""
-    if not executes_here(source, writes=target):
+    if not executes_here(source, writes=target, valid=valid_after(target, source)):
         return
     values, scale = _fitted(source, target.extents), current().scale
     if source.kind == "int32" and target.kind == "float16" and scale is not None:
@@ -314,8 +316,6 @@ def _convert(source: TileRef, target: TileRef, mode: str) -> None:
         target.view()[...] = integral(values.astype(np.float32), mode).astype(target.kind.numpy)
     else:
         target.view()[...] = cast_elements(values, target.kind, mode)
-    if isinstance(target, HostBuffer):
-        target.carry_padding(source)
 
 
 @tiles("vcast", "npuir_cast")

@@ -174,8 +174,8 @@ def load_patches(dst: Tile, src: Tile, image: Pair, kernel: Pair, stride: Pair, 
             raise TileError(f"{what}: {name} is {value}", code="T145", help=f"{name} must be " + (
                 f"a {'positive ' if least else ''}multiple of {unit}" if unit > 1 else "positive"))
     part = [extent(builder, scalar.ceildiv(rows, START) * START), columns]
-    for axis, size, whole in zip(("rows", "columns"), part, target.extents, strict=True):
-        if isinstance(size, int) and isinstance(whole, int) and size > -(-whole // START) * START:
+    for axis, size, whole, unit in zip(("rows", "columns"), part, target.extents, (START, channels), strict=True):
+        if isinstance(size, int) and isinstance(whole, int) and size > -(-whole // unit) * unit:
             raise TileError(f"{what}: the part has {size} {axis}, and the destination {target.describe()} has {whole}",
                             code="T131", help="allocate a larger matrix, or load a smaller part")
     loaded, stored = source.ssa(builder), resized(target, part).ssa(builder)

@@ -153,6 +153,9 @@ class PatchLoadOp(EffectsOp):
             fail(f"geometry has {count} numbers in place of {len(Patches._fields)}")
         if (problem := self.patches.problem()) is not None:
             fail(problem)
+        if len(shape_of(self.source)) != 2 or len(shape_of(self.target)) != 2:
+            fail(f"source {shape_text(shape_of(self.source))} and destination {shape_text(shape_of(self.target))} must be "
+                 "matrices")
 
 
 @op_with_effects(reads={"a": "left", "b": "right", "scale_a": "scale", "scale_b": "scale"}, writes={"c": "accumulator"})

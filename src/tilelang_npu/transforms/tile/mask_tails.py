@@ -78,7 +78,8 @@ class TailMasks:
             return valid.get(op.source) if plain else None
         if isinstance(op, tile.ElementwiseOp) and _is_whole_tile(op.target):
             shape = tile.shape_of(op.target)
-            inputs = [valid[value] for value in op.inputs if value in valid and tile.shape_of(value) == shape]
+            read = [*op.inputs, op.target] if op.reads_destination(op.target) else op.inputs
+            inputs = [valid[value] for value in read if value in valid and tile.shape_of(value) == shape]
             if inputs:
                 with self.emit.before(op):
                     return tuple(self._least(sizes) for sizes in zip(*inputs, strict=True))
