@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,23 @@ def test_a_kernel_traces_and_verifies(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["matmul_npuir_developer", "matmul_gpu", "matmul_ascendc_expert"])
-def test_a_product_is_traced_within_fifteen_milliseconds(name: str) -> None:
+def test_a_product_is_traced_in_the_time_of_two_hundred_thousand_additions(name: str) -> None:
+    """Additions in a Python loop, in the same run and in processor time, so that the machine and its load do not count.
+
+    On a machine where 100 000 additions take 6.6 ms, the bound is 13 ms, and the traces take 8 to 10 ms.
+    """
     function = prim_func(name)
-    best = 1.0
-    for _ in range(10):
-        started = time.perf_counter()
-        trace(function, dialect=CASES[name][2])
-        best = min(best, time.perf_counter() - started)
-    assert best < 0.015
+
+    def additions() -> None:
+        total = 0
+        for number in range(100_000):
+            total += number
+
+    def seconds(work: Callable[[], object]) -> float:
+        started = time.thread_time()
+        work()
+        return time.thread_time() - started
+
+    traced, added = zip(*((seconds(lambda: trace(function, dialect=CASES[name][2])), seconds(additions)) for _ in range(20)),
+                        strict=True)
+    assert min(traced) < 2 * min(added)
