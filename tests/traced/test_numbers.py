@@ -39,6 +39,10 @@ def main(G: T.Tensor((64,), "{dtype}")):
 """
 
 
+def _fills_tile(statement: str) -> bool:
+    return statement.startswith("T.tile.fill")
+
+
 def _written(statement: str, dtype: str, number: str) -> str:
     return KERNEL.replace("{statement}", statement).replace("{dtype}", dtype).replace("{number}", number)
 
@@ -48,14 +52,25 @@ def _written(statement: str, dtype: str, number: str) -> str:
 def test_a_constant_out_of_range_is_no_other_constant(source: Any, statement: str, dtype: str, number: str) -> None:
     by_cast = dtype.startswith("int") and number == "1.5" and ("y = " in statement or "if_then_else" in statement)
     widened = statement.startswith("x[0] +=") and dtype.startswith("int")
-    if by_cast or widened or (dtype == "bfloat16" and "tile.add" in statement):
-        return  # a cast drops the fraction; integers and larger numbers have a larger common type; vadd has no bfloat16
+    if by_cast or widened or (dtype == "bfloat16" and "tile.add" in statement) or (_fills_tile(statement) and "float" in dtype):
+        # a cast drops the fraction; integers and larger numbers have a larger common type; vadd has no bfloat16;
+        # T.tile.fill writes infinity (the next test)
+        return
     kernel = source(_written(statement, dtype, number)).main
     with pytest.raises(TileError, match="does not have") as caught:
         trace(kernel)
     assert caught.value.code == "T110"
     assert caught.value.location is not None
     assert caught.value.location.line >= 9
+
+
+@pytest.mark.parametrize(("dtype", "number"), [pair for pair in OUT_OF_RANGE if "float" in pair[0]])
+def test_tile_fill_writes_infinity_for_a_number_beyond_the_type_and_warns(source: Any, dtype: str, number: str) -> None:
+    traced = trace(source(_written("T.tile.fill(x, {number})", dtype, number)).main)
+    traced.module.verify()
+    (remark,) = traced.remarks
+    assert remark.code == "T117"
+    assert remark.message.endswith(f"the elements become {'-' if number.startswith('-') else ''}inf")
 
 
 @pytest.mark.parametrize("statement", [one for one in MEETINGS if "select" not in one])
