@@ -83,6 +83,40 @@ def test_operations_on_the_first_elements(source: Any, rng: np.random.Generator,
     assert (made[20:] == -9).all()
 
 
+LONGER = """
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((40,), "KIND"), L: T.Tensor((72,), "KIND"), B: T.Tensor((40,), "KIND")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a, longer, b = T.alloc_ub((40,), "KIND"), T.alloc_ub((72,), "KIND"), T.alloc_ub((40,), "KIND")
+            if vid == 0:
+                T.copy(A, a)
+                T.copy(L, longer)
+                T.tile.add(b, a, longer)
+                T.copy(b, B)
+"""
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "int16", "int32"])
+def test_of_a_second_input_that_is_longer_the_first_elements_count(source: Any, rng: np.random.Generator, kind: str) -> None:
+    a, longer = rng.integers(-50, 50, 40).astype(kind), rng.integers(-50, 50, 72).astype(kind)
+    main = source(LONGER.replace("KIND", kind)).main
+    with pytest.warns(tilelang.TileWarning, match=r"T113: T.tile.add: longer \[72\] .* has 72 elements, the destination 40; "
+                                                  r"the elements after the first 40 are ignored; pass longer\[0:40\]"):
+        kernel = tilelang.compile(main, out_idx=[2], target="ascendc")
+    np.testing.assert_array_equal(kernel(a, longer), a + longer[:40])
+    np.testing.assert_array_equal(kernel.interpret(a, longer), a + longer[:40])
+
+
+@pytest.mark.parametrize("statement", [
+    "T.tile.add(b, longer, a)", "T.tile.add(b, a, longer[0:72])", "T.tile.add(longer, a, a)"])
+def test_other_operands_have_the_size_of_the_destination(source: Any, statement: str) -> None:
+    text = LONGER.replace("KIND", "float32").replace("T.tile.add(b, a, longer)", statement)
+    with pytest.raises(TileError, match="T111"):
+        trace(source(text).main, dialect="ascendc")
+
+
 @pytest.mark.parametrize("count", [1, 16, 37, 96])
 def test_sum_of_the_first_elements(source: Any, rng: np.random.Generator, count: int) -> None:
     a = rng.standard_normal((6, 16)).astype(np.float32)

@@ -31,7 +31,7 @@ def visits(rows: int, columns: int, blocks: int, group: int) -> Any:
     return main
 
 
-@pytest.mark.parametrize(("rows", "columns", "blocks", "group"), [(4, 4, 3, 8), (3, 10, 4, 5), (5, 7, 8, 4), (1, 1, 2, 8)])
+@pytest.mark.parametrize(("rows", "columns", "blocks", "group"), [(4, 4, 3, 8), (3, 10, 4, 5), (5, 7, 8, 8), (1, 1, 2, 8)])
 def test_every_tile_once(rows: int, columns: int, blocks: int, group: int, rng: np.random.Generator) -> None:
     a = rng.standard_normal((rows, columns * 8)).astype(np.float32)
     kernel = tilelang.compile(visits(rows, columns, blocks, group), out_idx=[1], target="ascendc",
@@ -78,7 +78,11 @@ def test_swizzle(rows: int, columns: int, off: int, direction: int) -> None:
 
 @pytest.mark.parametrize(("statement", "message"), [
     ("for x in T.Persistent([4, 4], 2, cid):\n                T.barrier_all()", "needs 2 loop variables, not 1"),
-    ("for x, y in T.Persistent([4, 0], 2, cid):\n                T.barrier_all()", "0 is not a positive constant"),
+    ("for x, y in T.Persistent([4, 0], 2, cid):\n                T.barrier_all()", "domain extents must be positive, not 0"),
+    ("for x, y in T.Persistent([4, 4], 0, cid):\n                T.barrier_all()", "wave_size must be positive, not 0"),
+    ("for x, y in T.Persistent([4, 4], 2, cid, -1):\n                T.barrier_all()", "group_size must be positive, not -1"),
+    ("for x, y in T.Persistent([4, 4], 2, 2):\n                T.barrier_all()", "0 <= index < wave_size: it is 2"),
+    ("for x, y in T.Persistent([5, 7], 2, cid, 4):\n                T.barrier_all()", "divisible by group_size: 7 tiles"),
     ("place = T.use_swizzle(cid, 100, 64, 64, 16, 16)", "not a whole number of blocks"),
 ])
 def test_mistakes(kernel: Any, statement: str, message: str) -> None:

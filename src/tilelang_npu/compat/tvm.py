@@ -19,7 +19,7 @@ from tilelang_npu.traced.active_trace import Scalar
 __all__ = ["DataType", "PrimExpr", "TVMError", "error", "ir", "target", "tir", "tirx"]
 
 TVMError = TileError
-error = SimpleNamespace(TVMError=TileError, InternalError=TileError)
+error = SimpleNamespace(TVMError=TileError, InternalError=TileError, DiagnosticError=TileError)
 
 
 class PrimExpr:

@@ -37,6 +37,9 @@ from tilelang_npu.symmetric_heap import current_heap
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
+CUBE_MEMORIES = frozenset({"l1", "l0a", "l0b", "l0c"})
+"""The memories of the Cube core."""
+
 
 class ReadIndex(int):
     """An index that was read from a buffer, without a loop variable or block index in it.
@@ -521,6 +524,20 @@ def operand(value: object, what: str = "an operand") -> TileRef | HostElement:
     if is_tile(place) or isinstance(place, HostElement):
         return place
     raise fail(f"{what} must be a buffer, a slice or an element, not {value!r}", "write a buffer, A[i:j, :] or A[i, j]", "T110")
+
+
+def require_scope(*memories: TileRef) -> None:
+    """Checks that an operation on tiles is not in the ``T.Scope`` of the core that does not have their memory.
+
+    Raises:
+        TileError: T247, it is.
+    """
+    scope, spaces = current().scope, {memory.space for memory in memories}
+    kinds = [kind for kind, has in (("vector", "ub" in spaces), ("cube", spaces & CUBE_MEMORIES)) if has]
+    if scope is not None and kinds and scope not in kinds:
+        own = kinds[0].capitalize()
+        raise fail(f"this statement belongs to the {own} core, but is in a T.Scope of the other core",
+                   f"move it into `with T.Scope({own[0]!r}):`", "T247")
 
 
 def memory_of(value: object, what: str = "an operand") -> TileRef:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilelang_npu.card_signals import have_polled
 from tilelang_npu.interpreter.host_buffers import (
+    CUBE_MEMORIES,
     HostBuffer,
     HostElement,
     HostSlice,
@@ -19,6 +20,7 @@ from tilelang_npu.interpreter.host_buffers import (
     integer,
     memory_of,
     operand,
+    require_scope,
     sizes_of,
     stored,
     valid_after,
@@ -40,7 +42,6 @@ from tilelang_npu.interpreter.typed_scalars import (
 )
 from tilelang_npu.target.dtypes import DType
 
-_CUBE = frozenset({"l1", "l0a", "l0b", "l0c"})
 _PLAIN = (bool, int, np.bool_)
 _SCALE_LAYOUTS = {"MX_A_ND": (False, False), "MX_A_DN": (True, False), "MX_B_ND": (True, True), "MX_B_DN": (False, True)}
 """For each layout of scales in a tensor: whether the axis of groups is the first one, and whether the scales are of B."""
@@ -273,6 +274,7 @@ def _load_scales(src: object, dst: object, layout: object, pad_value: object) ->
         tile = tile.with_axes(range(rank - (3 if pairs else 2), rank))
     else:
         tile = _of_three_axes(memory_of(source))
+    require_scope(target)
     if not core.executes("cube"):
         return
     core.take_turn()
@@ -329,6 +331,7 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     crosses = launch.fifo and a.space == "l0c" and b.space == "ub"
     if crosses and core.kind == "cube":
         launch.queue(core).append(a.view().copy())
+    require_scope(a, b)
     if not core.executes(_core_of(a, b)):
         return
     if crosses:
@@ -391,7 +394,7 @@ def _core_of(a: TileRef, b: TileRef) -> str:
 
     This is the Vector core if an operand is in UB or if no operand is in a memory of the Cube core, otherwise the Cube core.
     """
-    return "vector" if "ub" in (a.space, b.space) or not _CUBE & {a.space, b.space} else "cube"
+    return "vector" if "ub" in (a.space, b.space) or not CUBE_MEMORIES & {a.space, b.space} else "cube"
 
 
 @tiles("im2col", "c2d_im2col")
@@ -435,6 +438,7 @@ def load_patches(dst: object, src: object, image: tuple[int, int], kernel: tuple
     if rows > target.extents[0] + -target.extents[0] % 16 or columns > target.extents[1] + -target.extents[1] % channels:
         raise fail(f"T.tile.im2col: {target.describe()} has no {rows} rows and {columns} columns", "load a smaller part",
                    "T131")
+    require_scope(target)
     if not current().executes("cube"):
         return
     running_launch().before_write(target)
@@ -486,6 +490,7 @@ def copy_pa(dst: object, kv: object, block_table: object, block_size: object, he
     """Copies rows of a sequence from the pages of a cache in GM, whose numbers a table has, to a matrix in L1."""
     core, launch, target, cache, table = current(), running_launch(), memory_of(dst), memory_of(kv), memory_of(block_table)
     size, across, columns, rows, start = map(integer, (block_size, head_dim, act_head_dim, copy_row_num, s2_idx))
+    require_scope(target)
     if not core.executes("cube"):
         return
     if any(side.buffer.is_shared for side in (target, cache, table)):
@@ -570,6 +575,7 @@ def multiplied(a: object, b: object, c: object, init: object, transpose_a: bool,
         launch.roles.update({memory.buffer.root.key: role
                              for memory, role in (*((one, "l1") for one in (left, right, *more)), (result, "l0c"))
                              if memory.space in ("shared", "fragment")})
+    require_scope(left)
     if not core.executes("cube"):
         return
     if size is not None:

@@ -9,6 +9,7 @@ from typing import SupportsFloat
 import numpy as np
 
 from tilelang_npu.interpreter.host_buffers import (
+    CUBE_MEMORIES,
     HostBuffer,
     HostElement,
     ScalarVariable,
@@ -18,6 +19,7 @@ from tilelang_npu.interpreter.host_buffers import (
     launch_buffers,
     memory_of,
     origin_of,
+    require_scope,
     sizes_of,
     stored,
     valid_after,
@@ -53,7 +55,8 @@ def executes_here(*memories: TileRef, writes: TileRef, valid: tuple[int, ...] | 
     """
     core = current()
     everything = (*memories, writes)
-    if not core.executes("cube" if any(memory.space in ("l1", "l0a", "l0b", "l0c") for memory in everything) else "vector"):
+    require_scope(*everything)
+    if not core.executes("cube" if any(memory.space in CUBE_MEMORIES for memory in everything) else "vector"):
         return False
     if any(memory.buffer.is_shared for memory in everything):
         core.take_turn()
@@ -218,17 +221,29 @@ def apply(name: str, inputs: Sequence[object], target: object, count: object = N
             places[number] = part
     no_tiles = not any(map(is_tile, places[name == "select":]))  # an element is then a tile of one element, not a scalar
     operands = [memory_of(value) if isinstance(value, HostElement) and no_tiles else value for value in places]
+    operands[1:] = [_first_elements(value, destination) for value in operands[1:]]
     memories = [value for value in operands if is_tile(value)]
     accumulates = name in _ACCUMULATING
     padded = [*memories, destination] if accumulates else memories
     if not executes_here(*memories, writes=destination, valid=valid_after(destination, *padded)):
         return
     kind = next((value.kind for value in memories[name == "select":]), destination.kind)
+    if name == "axpy" and kind != destination.kind:  # of float16 into float32: computed in float32, with a scalar of float16
+        operands = [value if is_tile(value) else float(np.float16(stored(value, destination.kind))) for value in operands]
+        kind = destination.kind
     values = [_fitted(value, destination.extents) if is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
     if accumulates:
         values.append(destination.view())
     made, out = np.asarray(ELEMENTWISE[name](kind, *values)), destination.view()
     out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
+
+
+def _first_elements(value: object, destination: TileRef) -> object:
+    """Returns the first elements of a whole buffer that is longer than the destination, in ascendc; else ``value``."""
+    if isinstance(value, HostBuffer) and value.ndim == destination.ndim == 1 and current().launch.dialect == "ascendc":
+        count = destination.extents[0]
+        return leading([value], count)[0] if value.extents[0] > count > 1 else value
+    return value
 
 
 def leading(memories: Sequence[TileRef], count: object) -> list[HostBuffer]:
@@ -291,6 +306,7 @@ _NAMED: dict[tuple[str, ...], Callable[..., None]] = {
     ("tile.bitwise_rshift",): lambda dst, src0, scalarValue: apply("bitwise_rshift", [src0, scalarValue], dst),
     ("vclamp", "npuir_clamp"): lambda src, dst, min_val, max_val: apply("clamp", [src, min_val, max_val], dst),
     ("tile.sub_experiment",): lambda dst, src0, src1, count: apply("sub", [src0, src1], dst, count),
+    ("tile.exp_experiment",): lambda dst, src: apply("exp", [src], dst),
     ("tile.abs_experiment",): lambda dst, src, count: apply("abs", [src], dst, count),
     ("tile.mins_experiment",): lambda dst, src, scalarValue, count: apply("min", [src, scalarValue], dst, count),
     ("tile.clamp",): lambda out, buffer, min_scalar, max_scalar, count=None: apply(

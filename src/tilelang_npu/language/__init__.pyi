@@ -3239,6 +3239,16 @@ class _Tile:
         """
 
     @staticmethod
+    def exp_experiment(dst: Tile, src: Tile) -> None:
+        """Write the exponentials of the elements of ``src`` to ``dst``, by one instruction with a repeat per row.
+
+        ``dst`` and ``src`` have equal shapes: at most 255 rows of at most 64 elements of float32 or 128 of float16. Consecutive
+        rows are a multiple of 32 bytes apart, at most 255 * 32 bytes.
+
+        Example: ``T.tile.exp_experiment(out[:, 0:64], a[:, 0:64])``
+        """
+
+    @staticmethod
     def expm1(dst: Tile, src0: Tile) -> None:
         """e to the power of each element, minus one.
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.flat_memory import over_the_row
+from tilelang_npu.language.flat_memory import flattened, over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -25,7 +25,7 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.ops import Composite, DType, Elementwise
-from tilelang_npu.traced.buffers import Addressable, shape_text
+from tilelang_npu.traced.buffers import Addressable, Buffer, shape_text
 from tilelang_npu.traced.builder import Builder
 
 _SIGNED = ("is_signed", "isSigned")
@@ -59,6 +59,7 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     if what.startswith("T.tile."):
         destination = over_the_row(builder, what, destination)
         operands = [over_the_row(builder, what, one) if isinstance(one, Addressable) else one for one in operands]
+        operands[1:] = [_first_elements(builder, what, one, destination) for one in operands[1:]]
     element = _check_types(what, entry, operands, destination)
     destination, sources = _check_shapes(builder, what, entry, operands, destination)
     _check_aliases(what, entry, sources, destination)
@@ -75,6 +76,23 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     if element.is_integer and not element.is_signed:
         facts.update({clause.name: False for clause in entry.clauses if clause.name in _SIGNED})
     builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
+
+
+def _first_elements(builder: Builder, what: str, operand: object, destination: Addressable) -> object:
+    """The first elements of a whole buffer that is longer than the destination, with a warning (T113); any other operand.
+
+    TileLang-Ascend passes the address of a second input and the number of elements of the destination to an operation.
+    """
+    count = element_count(destination)
+    if not isinstance(operand, Buffer) or destination.ndim != 1 or operand.ndim != 1 or count is None:
+        return operand
+    have = element_count(operand)
+    if have is None or have <= count or count == 1:
+        return operand
+    builder.remark(TileError(
+        f"{what}: {operand.describe()} has {have} elements, the destination {count}; the elements after the first {count} are "
+        "ignored", code="T113", location=builder.location, help=f"pass {operand.name}[0:{count}]"))
+    return flattened(builder, what, operand, count)
 
 
 def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Addressable) -> DType:

@@ -484,33 +484,50 @@ def Parallel(*extents: Whole, coalesced_width: int | None = None, loop_layout: o
     return Loop("Parallel", extents)
 
 
-def Persistent(domain: Whole | Sequence[Whole], wave_size: int, index: Whole, group_size: int = 8) -> Loop[Any]:
+_BAND = 8
+"""The width of a band of ``T.Persistent`` in tiles, by default, as in TileLang."""
+
+
+def Persistent(domain: Whole | Sequence[Whole], wave_size: int, index: Whole, group_size: int | None = None) -> Loop[Any]:
     """``for x, y in T.Persistent([m, n], blocks, cid)``: loop over the tiles of an m x n domain that block ``cid`` computes.
 
-    Block ``cid`` computes the tiles ``cid``, ``cid + blocks``, ``cid + 2 * blocks``, ... If ``group_size`` divides the number
-    of tiles along the last axis, the tiles are numbered in bands that are ``group_size`` tiles wide along this axis; else they
-    are numbered in row-major order.
+    Block ``cid`` computes the tiles ``cid``, ``cid + blocks``, ``cid + 2 * blocks``, ... The tiles are numbered in bands that
+    are ``group_size`` tiles wide along the last axis. If the domain is narrower, or ``group_size`` is not given and 8 does not
+    divide the number of tiles along the last axis, they are numbered in row-major order.
 
     Example: ``T.Persistent([M // 128, N // 128], 24, cid)``
 
     Args:
         domain: the number of tiles along each axis. The numbers may be known only at run time, but the last of several.
         wave_size: the number of blocks of the launch.
-        index: the block id.
-        group_size: the width of a band, in tiles.
+        index: the block id, from 0 to ``wave_size - 1``.
+        group_size: the width of a band, in tiles. 8 by default.
 
     Raises:
-        TileError: T150, a size is not positive, or not a constant where it must be one.
+        TileError: T150, a size is not positive, or not a constant where it must be one, ``index`` is a constant outside of its
+            range, or the given ``group_size`` does not divide the number of tiles along the last axis.
     """
     tiles: list[Any] = list(domain) if isinstance(domain, (list, tuple)) else [domain]
-    for position, size in enumerate((*tiles, wave_size, group_size)):
+    width = _BAND if group_size is None else group_size
+    named = [*(("domain extents", size) for size in tiles), ("wave_size", wave_size), ("group_size", width)]
+    for position, (name, size) in enumerate(named):
         if position < max(1, len(tiles) - 1) and isinstance(size, (Sym, TracedValue)):
             continue
-        if not _is_integer(size) or size <= 0:
-            raise TileError(f"T.Persistent: {size!r} is not a positive constant", code="T150",
+        if not _is_integer(size):
+            raise TileError(f"T.Persistent: {name} must be constant, not {size!r}", code="T150",
                             help="the last of several sizes, the wave and the group must be constants: exchange the axes, or"
                                  " loop over the waves with T.serial")
-    return Loop("Persistent", (*(int(size) if _is_integer(size) else size for size in tiles), int(wave_size), int(group_size)),
+        if size <= 0:
+            raise TileError(f"T.Persistent: {name} must be positive, not {size}", code="T150",
+                            help="give the number of tiles, of blocks of the launch, or of tiles of a band")
+    if _is_integer(index) and not 0 <= index < wave_size:
+        raise TileError(f"T.Persistent: index must satisfy 0 <= index < wave_size: it is {index}, and wave_size is {wave_size}",
+                        code="T150", help="pass the block id of T.Kernel, and its number of blocks as wave_size")
+    last = tiles[-1]
+    if group_size is not None and len(tiles) > 1 and last % min(width, last):
+        raise TileError(f"T.Persistent: the last domain extent must be divisible by group_size: {last} tiles, bands of {width}",
+                        code="T150", help="choose a divisor, or leave group_size out")
+    return Loop("Persistent", (*(int(size) if _is_integer(size) else size for size in tiles), int(wave_size), int(width)),
                 index=index)
 
 

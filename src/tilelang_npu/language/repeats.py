@@ -375,6 +375,48 @@ def _sub(dst: Tile, src0: Operand, src1: Operand, count: Number, *, what: str) -
     _apply_to_first(what, "sub", dst, [src0, src1], count)
 
 
+@_function("exp_experiment")
+def _exp(dst: Tile, src: Tile, *, what: str) -> None:
+    """Write the exponentials of the elements of ``src`` to ``dst``, by one instruction with a repeat per row.
+
+    ``dst`` and ``src`` have equal shapes: at most 255 rows of at most 64 elements of float32 or 128 of float16. Consecutive
+    rows are a multiple of 32 bytes apart, at most 255 * 32 bytes.
+
+    Example: ``NAME(out[:, 0:64], a[:, 0:64])``
+    """
+    for role, value in (("the destination", dst), ("the input", src)):
+        _check_row_repeats(what, role, as_memory(what, role, value))
+    entry = operation("exp")
+    assert isinstance(entry, Elementwise)
+    apply(what, entry, [src], dst)
+
+
+def _check_row_repeats(what: str, role: str, memory: Addressable) -> None:
+    """Checks that one instruction can access a slice, with a repeat per row.
+
+    Raises:
+        TileError: T111, the slice has other than two axes, or a size of the call; its rows are longer than a repeat, or not a
+            multiple of 32 bytes apart. T145, an instruction cannot have this number of repeats, or this distance of repeats.
+    """
+    rows, columns = memory.extents if memory.ndim == 2 else (None, None)
+    below = [size for size in memory.buffer.sizes[memory.kept[0] + 1:] if isinstance(size, int)] if memory.ndim == 2 else []
+    pitch, width = math.prod(below), memory.dtype.nbytes
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise TileError(f"{what}: {role} {memory.describe()} must have two axes of constant size", code="T111",
+                        help="pass a buffer with two axes, or a slice of one, such as a[:, 0:64]")
+    stride, rest = divmod(pitch * width, BLOCK)
+    if columns * width > BLOCKS * BLOCK or rest:
+        raise TileError(f"{what}: {role} {memory.describe()} has rows of {columns * width} bytes, {pitch * width} bytes apart",
+                        code="T111", help=f"a row has at most {BLOCKS * BLOCK} bytes, and rows are a multiple of {BLOCK} bytes "
+                                          "apart")
+    for name, number in (("repeat_time", rows), ("repeat stride", stride)):
+        if number > _MOST_REPEATS:
+            raise TileError(f"{what}: {name}={number} must fit uint8_t", code="T145",
+                            notes=[f"{role} is {memory.describe()}"],
+                            help=f"an instruction has at most {_MOST_REPEATS} repeats, at most {_MOST_REPEATS} blocks of"
+                                 f" {BLOCK} bytes apart: pass fewer rows, or use T.tile.exp")
+
+
 @cache
 def function(name: str) -> Callable[..., None]:
     """Returns the function ``T.<name>`` of this module, where ``name`` begins with ``tile.``.

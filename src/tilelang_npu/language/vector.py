@@ -13,6 +13,7 @@ from functools import cache
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.allocate import alloc_ub
 from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat_memory import leading, over_the_row
@@ -34,7 +35,7 @@ from tilelang_npu.ops import Composite, DType, Elementwise
 from tilelang_npu.traced import numbers
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent
+from tilelang_npu.traced.conversions import Extent, convert, number
 
 _WITH_TEMPORARY = ("exp2", "log2")
 """Entries whose npuir functions take a scratch tile, as in ``T.vexp2(src, dst, tmp)``; it is not used."""
@@ -144,6 +145,8 @@ def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
             sizes = sizes_argument(Builder.running(what), what, size)
             operands, target = ([right_aligned(what, as_memory(what, "an input", value), sizes) for value in operands],
                                 right_aligned(what, as_memory(what, "the destination", target), sizes))
+        if entry.name == "axpy":
+            operands = _in_single_precision(what, operands, target)
         apply(what, entry, operands, target)
         use_scratch(what, values.get("tmp"), values[target_name], *(values[key] for key in inputs))
 
@@ -151,6 +154,25 @@ def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
     call.__name__, call.__qualname__, call.__module__ = name.rsplit(".", 1)[-1], f"T.{name}", __name__
     call.__doc__ = elementwise(name, entry, signature)
     return call
+
+
+def _in_single_precision(what: str, operands: list[object], target: object) -> list[object]:
+    """The input and the scalar of ``T.tile.axpy`` in float32, if the destination is of float32 and the input of float16: the
+    instruction converts both. The scalar is an element of float16.
+    """
+    source, destination = as_memory(what, "the input", operands[0]), as_memory(what, "the destination", target)
+    if (str(source.dtype), str(destination.dtype)) != ("float16", "float32"):
+        return operands
+    if element_count(source) is None:
+        raise TileError(f"{what}: {source.describe()} has a size that is not constant", code="T190",
+                        help="convert it with T.tile.cast to a buffer of float32 first")
+    wide = alloc_ub(list(source.extents), "float32")
+    apply(what, _entry("cast"), [source], wide)
+    factor = operands[1]
+    if not isinstance(factor, Addressable):
+        builder = Builder.running(what)
+        factor = convert(builder, number(builder, factor), source.dtype, f"{what}: the scalar")
+    return [wide, factor]
 
 
 def _check_temporary(what: str, given: object, target: object) -> None:

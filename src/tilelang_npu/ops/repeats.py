@@ -231,7 +231,8 @@ def _bilinear(outs: Sequence[Array], ins: Sequence[Any], facts: Facts) -> None:
     _write(outs[0], places, total.reshape(down, -1)[:, :active])
 
 
-_names = {"tile.reduce_sum_experiment", "tile.sub_experiment", "tile.abs_experiment", "tile.mins_experiment"}
+_names = {"tile.reduce_sum_experiment", "tile.sub_experiment", "tile.abs_experiment", "tile.mins_experiment",
+          "tile.exp_experiment"}
 
 
 def _declare(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,

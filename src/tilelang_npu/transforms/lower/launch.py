@@ -132,7 +132,7 @@ def check_core_scopes(kernel: func.FuncOp, *, divide: bool) -> None:
     Only operations on on-chip buffers are checked.
 
     Args:
-        kernel: the kernel, which uses both cores.
+        kernel: the kernel.
         divide: whether operations outside of any ``T.Scope`` are allowed.
 
     Raises:
@@ -143,7 +143,9 @@ def check_core_scopes(kernel: func.FuncOp, *, divide: bool) -> None:
         uses = [use.value for use in effects_of(op)]
         if all(space_of(value) in ("gm", "local") for value in uses):
             continue  # it moves nothing on chip: a flag, a scalar
-        side = _SCOPES[core_of(op)]
+        side = _SCOPES.get(core_of(op))
+        if side is None:
+            continue  # either core can execute it
         if any(isinstance(root_of(value).owner, tile.AllocOp) and space_of(value) == "gm" for value in uses):
             continue  # a hand-over of the compiler's own
         scope = op.parent_op()

@@ -666,8 +666,7 @@ class LowerToHivm(ModulePass):
         for kernel in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
             if any(isinstance(inner, tile.LaunchOp) for inner in kernel.walk()):
                 shape = kernel_shape_of(kernel)
-                if shape.cores == "MIX":
-                    check_core_scopes(kernel, divide=self.divide)
+                check_core_scopes(kernel, divide=self.divide or shape.cores != "MIX")
                 lowering = KernelLowering(kernel, shape, chip, by_hand=self.by_hand)
                 lowered = lowering.run()
                 Rewriter().replace_op(kernel, [lowered, *lowering.functions], [])
