@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -38,9 +39,15 @@ class Touch(NamedTuple):
 def missed(cores: list[list[Touch]], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
     """Returns the modelled misses of a wave."""
     kinds: Kinds = {}
-    used = [Used(*np.array([(kinds.setdefault((one.buffer, one.nbytes), len(kinds)), one.written, one.offset)
-                            for one in touches], np.int64).T) for touches in cores]
+    used = [transfers([(kinds.setdefault((one.buffer, one.nbytes), len(kinds)), one.written, one.offset) for one in touches])
+            for touches in cores]
     return missed_by_walk([used], kinds, capacity, most_dirty)
+
+
+def transfers(rows: Sequence[tuple[int, bool, int]]) -> Used:
+    """Transfers of a core, from the kind, whether it is written, and the offset of each."""
+    kind, written, offset = np.array(rows, np.int64).reshape(-1, 3).T
+    return Used(kind.astype(np.int32), written.astype(bool), offset)
 
 
 def by_lines(touches: list[Touch], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
@@ -201,8 +208,7 @@ def test_places_that_cores_read_at_the_same_time() -> None:
     own."""
     reads = [[0, 0, 0], [0, 0, 512], [0, 512, 1024], [0, 512, 1536]]
     kinds: Kinds = {(0, 512): 0, (1, 512): 1}
-    cores = [Used(*np.array([*((0, 0, place) for place in places), (1, 0, 512 * core)], np.int64).T)
-             for core, places in enumerate(reads)]
+    cores = [transfers([*((0, False, place) for place in places), (1, False, 512 * core)]) for core, places in enumerate(reads)]
     assert places_at_once(cores, kinds) == pytest.approx({0: (1 + 2 + 4) / 3})
     assert places_at_once(cores[:1], kinds) == {}
     kind, written, offset = (column[:2] for column in cores[1][:3])
@@ -216,7 +222,7 @@ def test_a_long_wave_is_simulated_in_part(monkeypatch: pytest.MonkeyPatch) -> No
 
     def core(kind: int, total: int, length: int) -> Used:
         numbers = np.arange(length, dtype=np.int64)
-        return Used(np.full(length, kind), np.zeros(length, np.int64), numbers * 512 % 8192, total)
+        return Used(np.full(length, kind, np.int32), np.zeros(length, bool), numbers * 512 % 8192, total)
 
     whole, part = ([core(0, 3000, lengths[0]), core(1, 1000, lengths[1])]
                    for lengths in ((3000, 1000), most_of_each((3000, 1000), 400)))

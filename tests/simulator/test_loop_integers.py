@@ -47,13 +47,15 @@ def at(value: Any, later: dict[SampledLoop, int]) -> int | bool:
 
 @settings(max_examples=400, deadline=None)
 @given(program=steps, outer=st.integers(0, 5), inner=st.integers(0, 30),
-       counts=st.tuples(st.integers(1, 6), st.integers(1, 40)), factors=st.tuples(st.integers(-3, 3), st.integers(-3, 3)))
+       counts=st.tuples(st.integers(1, 6), st.integers(1, 40)), factors=st.tuples(st.integers(-3, 3), st.integers(-3, 3)),
+       needs_quotients=st.booleans())
 def test_a_traced_iteration_stands_for_others(program: list[tuple[str, int, int, int, bool]], outer: int, inner: int,
-                                              counts: tuple[int, int], factors: tuple[int, int]) -> None:
+                                              counts: tuple[int, int], factors: tuple[int, int], *,
+                                              needs_quotients: bool) -> None:
     loops = [SampledLoop(count, depth) for depth, count in enumerate(counts)]
     indices = [outer % counts[0], inner % counts[1]]
     for loop, index in zip(loops, indices, strict=True):
-        loop.index = index
+        loop.index, loop.needs_quotients = index, needs_quotients
     start = [made(factor * index + 5, {loop: factor}) for factor, index, loop in zip(factors, indices, loops, strict=True)]
     found = computed(start, program)
     for first in range(indices[0], loops[0].limit, loops[0].period):
@@ -73,6 +75,20 @@ def test_a_comparison_limits_and_a_remainder_repeats() -> None:
     assert loop.limit == 10
     assert at(number // 3, {loop: 6}) == 3
     assert loop.period == 6
+
+
+def test_a_quotient_that_an_iteration_needed_is_constant_up_to_the_limit_from_then_on() -> None:
+    loop = SampledLoop(680, 0)
+    number = LoopInt(5, {loop: 3})
+    assert len(range(number // 64)) == 0  # differs from period to period, so the iteration represents no other
+    assert (loop.period, loop.limit) == (64, 1)
+    loop.index, loop.limit, loop.period = 1, loop.count, 1
+    number = LoopInt(8, {loop: 3})
+    assert (number // 64, number % 2) == (0, 0)
+    assert (loop.period, loop.limit) == (2, 20)
+    loop.index, loop.limit, loop.period = 18, loop.count, 1
+    assert LoopInt(59, {loop: 3}) % 64 == 59  # constant for two iterations only
+    assert (loop.period, loop.limit) == (64, loop.count)
 
 
 def test_a_number_that_must_be_known_is_that_of_the_traced_iteration() -> None:

@@ -64,6 +64,28 @@ def products(tiles: int, depth: int, causal: int) -> Any:
     return factory()
 
 
+def in_bands(heads: int, tiles: int) -> Any:
+    """Tiles of several heads in bands of 8 tiles: the number of parts grows with the number of the tile, so that a quotient of
+    the loop's variable is a trip count."""
+    @tilelang.jit(out_idx=[1], target="ascendc", pass_configs=AUTO)
+    def factory() -> Any:
+        @T.prim_func
+        def sums(X: T.Tensor((heads, tiles * 32, 64), "float32"), Y: T.Tensor((heads, tiles * 32, 64), "float32")):
+            with T.Kernel(3, is_npu=True) as (core, vid):
+                x = T.alloc_shared((32, 64), "float32")
+                y = T.alloc_shared((32, 64), "float32")
+                for head, tile in T.Persistent([heads, tiles], 3, core):
+                    T.fill(y, 0)
+                    for part in T.Pipelined(tile + 1, num_stages=2):
+                        T.copy(X[head, part * 32, 0], x)
+                        for i, j in T.Parallel(32, 64):
+                            y[i, j] = y[i, j] + x[i, j]
+                    T.copy(y, Y[head, tile * 32, 0])
+        return sums
+
+    return factory()
+
+
 def both_traces(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Launch, Launch]:
     """The launch whose loops are sampled, and that of all iterations."""
     monkeypatch.setattr(repeated_trace, "LEAST_EVENTS", 0)
@@ -73,7 +95,7 @@ def both_traces(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Launch, L
 
 
 @pytest.mark.parametrize("make", [lambda: scaled_rows(80, 24, 0), lambda: scaled_rows(61, 12, 1), lambda: products(41, 23, 0),
-                                  lambda: products(40, 24, 1)])
+                                  lambda: products(40, 24, 1), lambda: in_bands(24, 16), lambda: in_bands(10, 24)])
 def test_record_and_times_are_those_of_all_iterations(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled, whole = both_traces(make(), monkeypatch)
     shortened = [stream for _, stream, _ in sampled.recorded.distinct_streams]
@@ -102,6 +124,14 @@ def test_the_record_does_not_grow_with_the_number_of_iterations(monkeypatch: pyt
         assert len(kept_events(recorded.blocks[0].streams[0])) < 200
         assert isinstance(offsets, RepeatedOffsets)
         assert len(offsets.kept) < 200
+
+
+def test_a_quotient_that_is_a_trip_count_ends_a_repeated_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 128 tiles on each core, which are 4 bands of 32 tiles, only the first ones of each band are executed."""
+    monkeypatch.setattr(repeated_trace, "LEAST_EVENTS", 0)
+    (stream, *_) = in_bands(48, 32).estimate().recorded.blocks[0].streams
+    assert isinstance(stream, RepeatedStream)
+    assert len(kept_events(stream)) < len(stream) / 20
 
 
 def test_times_need_one_period_of_the_order(monkeypatch: pytest.MonkeyPatch) -> None:

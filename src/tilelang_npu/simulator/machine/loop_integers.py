@@ -22,6 +22,8 @@ import numpy as np
 from tilelang_npu.simulator.machine.memory import Array
 
 Number = int | Fraction
+_NEAR = 4
+"""Number of iterations for which a quotient must stay constant to be taken as constant, in loops that need quotients."""
 
 
 class SampledLoop:
@@ -36,13 +38,16 @@ class SampledLoop:
         index: the number of the iteration that is traced.
         limit: the first iteration, after the traced one, that possibly does something else for another reason than the period.
         period: the number of iterations after which they repeat.
+        needs_quotients: whether an earlier iteration needed to know a quotient that differs from period to period, such as the
+            trip count of an inner loop. Quotients are then taken as constant up to the limit, where that is far.
     """
 
-    __slots__ = ("count", "depth", "index", "limit", "period")
+    __slots__ = ("count", "depth", "index", "limit", "needs_quotients", "period")
 
     def __init__(self, count: int, depth: int) -> None:
         self.count, self.depth = count, depth
         self.index, self.limit, self.period = 0, count, 1
+        self.needs_quotients = False
 
     def restrict(self, iterations: int) -> None:
         """Notes that the traced iteration does not represent the one that is ``iterations`` later, nor for any after that."""
@@ -55,7 +60,7 @@ class SampledLoop:
     @property
     def last(self) -> int:
         """The number of iterations from the traced one to the last one for which it can stand."""
-        return self.limit - 1 - self.index
+        return (self.limit - 1 - self.index) // self.period * self.period
 
 
 class LoopInt:
@@ -75,8 +80,9 @@ class LoopInt:
 
     def plain(self) -> int:
         """Returns the value in the traced iterations, which then represent no other iterations."""
-        for loop in self.slopes:
+        for loop, slope in self.slopes.items():
             loop.restrict(1)
+            loop.needs_quotients |= type(slope) is Fraction and slope.denominator != 1
         return self.base
 
     def _inner_loop(self) -> tuple[SampledLoop, Number]:
@@ -157,7 +163,11 @@ class LoopInt:
             constant = ceil(((quotient + 1) * divisor - self.base) / step)
         else:
             constant = floor((self.base - quotient * divisor) / -step) + 1
-        if step.denominator == 1 and 2 * period > loop.count:
+        if loop.needs_quotients:
+            is_constant = constant > max(_NEAR, loop.period) and period > loop.period
+        else:
+            is_constant = step.denominator == 1 and 2 * period > loop.count
+        if is_constant:
             loop.restrict(constant)
             return False
         loop.repeat(period)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.op_records import Event, OpRecord, Stream, accesses_to_gm, number_of
 from tilelang_npu.simulator.machine.repeated_events import counted, first_executed, first_offsets, kept_events
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
-from tilelang_npu.simulator.time.l2 import WALKED, Kinds, Numbers, Used, most_of_each
+from tilelang_npu.simulator.time.l2 import WALKED, Flags, Kinds, Numbers, Used, most_of_each
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 
 
@@ -20,8 +21,8 @@ class _Transfers(NamedTuple):
     their kinds, and whether they write."""
 
     place: Numbers
-    kind: Numbers
-    written: Numbers
+    kind: NDArray[np.int32]
+    written: Flags
 
 
 def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: int, kinds: Kinds,
@@ -116,5 +117,7 @@ def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds
     offsets = np.cumsum(operands[executed]) - operands[executed]
     repeated = counts[executed]
     within = np.arange(repeated.sum()) - np.repeat(np.cumsum(repeated) - repeated, repeated)
-    number, kind, written = np.array(made, np.int64).reshape(-1, 3)[np.repeat(starts[executed], repeated) + within][:most].T
-    return _Transfers(np.repeat(offsets, repeated)[:most] + number, kind, written)
+    chosen = (np.repeat(starts[executed], repeated) + within)[:most]
+    number, kind, written = np.array(made, np.int64).reshape(-1, 3).T
+    places = np.repeat(offsets, repeated)[:most] + number[chosen]
+    return _Transfers(places, kind.astype(np.int32)[chosen], written.astype(bool)[chosen])

@@ -19,10 +19,13 @@ from tilelang_npu.simulator.time.gm_traffic import Key, MovedBytes
 
 WALKED = 2_000_000
 """Maximum number of transfers of a launch that are simulated; the miss rates are then those of the whole launch."""
+_AT_ONCE = 1 << 16
+"""Number of transfers whose numbers are Python integers at the same time, each of which takes 32 bytes."""
 MOST_KINDS = 1 << 22
 """Upper bound of the number of kinds of transfers (pairs of a tensor and a transfer size)."""
 
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 Kinds = dict[tuple[int, int], int]
@@ -34,13 +37,13 @@ class Used(NamedTuple):
 
     Attributes:
         kind: the number of the transfer's kind (``Kinds``).
-        written: 1 if the transfer writes to GM, 0 if it reads.
+        written: whether the transfer writes to GM; otherwise it reads.
         offset: the byte offset of the transfer in its tensor.
         total: the number of transfers of the core if the arrays have only the first ones; otherwise -1.
     """
 
-    kind: Numbers
-    written: Numbers
+    kind: NDArray[np.int32]
+    written: Flags
     offset: Numbers
     total: int = -1
 
@@ -224,9 +227,8 @@ def side_by_side(counts: Sequence[int], lengths: Sequence[int] | None = None) ->
         the position, in the concatenated transfers of all cores, of the transfer that comes first, second, and so on.
     """
     lengths = counts if lengths is None else lengths
-    core = np.repeat(np.arange(len(counts)), lengths)
-    place = np.concatenate([np.arange(length) for length in lengths])
-    return np.lexsort((place, core, place / np.repeat(counts, lengths)))
+    when = [np.arange(length) / count for count, length in zip(counts, lengths, strict=True) if count]
+    return np.argsort(np.concatenate(when), kind="stable")  # at equal times the order of the cores
 
 
 def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float, dirty: float) -> dict[Key, float]:
@@ -255,11 +257,15 @@ def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: floa
             orders[counts] = side_by_side(counts, lengths)[:WALKED]
         columns = list(zip(*cores, strict=True))[:3]
         kind, written, offset = (np.concatenate([part[:length] for part, length in zip(column, lengths, strict=True)])
-                                 [orders[counts]] for column in columns)
+                                 for column in columns)
         rows += list(kinds)[len(rows):]
-        held.touch((offset * MOST_KINDS + kind).tolist(), written.tolist(), rows)
-        counted.update(dict(enumerate(np.bincount(kind * 2 + written).tolist())))
-        left -= len(kind)
+        order = orders[counts]
+        for start in range(0, len(order), _AT_ONCE):
+            part = order[start:start + _AT_ONCE]
+            own, writes = kind[part], written[part]
+            held.touch((offset[part] * MOST_KINDS + own).tolist(), writes.tolist(), rows)
+            counted.update(dict(enumerate(np.bincount(own * 2 + writes).tolist())))
+        left -= len(order)
     moved: dict[Key, float] = defaultdict(float)
     for number, times in counted.items():
         if times:
