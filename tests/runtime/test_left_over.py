@@ -97,3 +97,27 @@ def test_results_are_not_looked_through_for_a_nan_where_no_op_reads_what_nothing
         part(np.ones((1024, 256), np.float32), np.zeros((1024, 256), np.float32))
     assert not whole.last_launch.may_be_stale
     assert whole.last_launch.stale() is None
+
+
+def test_of_long_blocks_only_the_first_kinds_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of the last block depends on bytes that nothing wrote; the blocks before it write all that they read."""
+    @T.prim_func
+    def main(X: T.Tensor((4, 64), "float32"), Y: T.Tensor((4, 64), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, _):
+            x = T.alloc_ub((64,), "float32")
+            for i in range(block + 1):
+                T.copy(X[i, 0:32], x[0:32])
+            if block < 3:
+                T.copy(X[block, 32:64], x[32:64])
+            T.copy(x, Y[block, 0:64])
+
+    kernel = tilelang.compile(main, target="npuir")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kernel(np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32))
+    launch = kernel.last_launch
+    assert launch.stale().code == "S221"
+    events = [sum(map(len, run.streams)) for run in launch.distinct_blocks]
+    for most, found in ((sum(events), True), (sum(events) - 1, False), (1, False)):
+        monkeypatch.setattr("tilelang_npu.simulator.result.launch_result.STALE_EVENTS", most)
+        assert (launch.stale() is not None) == found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -58,6 +59,9 @@ OF_DISPATCH, OF_LATENCY = 0.9, 0.4
 dispatch bounds the launch; if the most used pipe works for a smaller share than the second, latency bounds it."""
 STALE_KINDS = 16
 """Maximum number of kinds of blocks that ``Launch.stale`` searches."""
+STALE_EVENTS = 250_000
+"""Maximum number of executed ops of the kinds of blocks that ``Launch.stale`` searches, except if the first kind has more. The
+search takes about four times as long as the simulation of the same ops."""
 KEPT_STEPS = 1_000_000
 """Maximum number of steps in the step orders that a launch keeps in memory; other step orders are computed again when
 needed."""
@@ -717,12 +721,15 @@ class Launch:
 
     def stale(self) -> Hazard | None:
         """Returns a read of uninitialised bytes, or of bytes of another buffer, on which a result of the launch depends; None
-        if there is no such read. Only the first ``STALE_KINDS`` kinds of blocks are searched."""
+        if there is no such read. Only the first kinds of blocks are searched: at most ``STALE_KINDS``, and of several at most
+        ``STALE_EVENTS`` events."""
         from tilelang_npu.simulator.sanitizer.reused_bytes import find_reused_bytes
         from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised_memory
         from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitialised_tensors
 
-        one, kinds = self.recorded, self.distinct_blocks[:STALE_KINDS]
+        one, runs = self.recorded, self.distinct_blocks[:STALE_KINDS]
+        events = list(accumulate(sum(map(len, run.streams)) for run in runs))
+        kinds = runs[:max(1, bisect_right(events, STALE_EVENTS))]
         return next(chain(find_uninitialised_memory(one, kinds), find_uninitialised_tensors(one, self._blank),
                           find_reused_bytes(one, kinds)), None)
 
