@@ -39,7 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
     "loops": ("launch", "threads"),
     "buffers": ("allocate",),
-    "moving": ("movement", "cube_moves", "patches", "atomic_mode"),
+    "moving": ("movement", "cube_moves", "patches", "atomic_mode", "safe_values"),
     "products": ("matrix", "block_scaled", "dequantise"),
     "elementwise": ("vector",),
     "reductions": ("reduction", "reducers"),

@@ -239,11 +239,13 @@ class HostBuffer(TileRef):
         operation: the operation that combines values with the elements of a reducer; empty for other buffers.
         valid: the number of elements along each axis that are not padding of a load; None if all are elements of a tensor, or
             if the launch does not follow padding.
+        safe_value: the value of elements outside of a global tensor that are read; None for 0, past the tensor's end only.
         pending: the tiles that another core has sent to this buffer and that were not received yet, each as (queue, destination
             tile, conversion function).
     """
 
     operation = ""
+    safe_value: Values | None = None
     valid: tuple[int, ...] | None = None
 
     def __init__(self, array: Array, element: DType, memory: str, label: str = "buffer", key: object = None) -> None:
@@ -359,7 +361,7 @@ class HostElement(Operators, Reference):
         current().touches(shared=self.buffer.is_shared)
         if points is not None:
             return TypedScalar(points.load(self.buffer, self.indices), self.kind)
-        place = self._place()
+        place = self._place(self.buffer.safe_value is not None)
         core = current()
         if core.polls and self.buffer.is_global and place is not None:
             array = self.buffer.array[tuple(slice(index, index + 1) for index in place)]
@@ -367,7 +369,10 @@ class HostElement(Operators, Reference):
             value = TypedScalar(self.buffer.array[place], self.kind)
             have_polled(array, (core.kind, core.block, core.vector))
             return value
-        return TypedScalar(self.kind.numpy.type(0) if place is None else self.buffer.array[place], self.kind)
+        if place is None:
+            safe = self.buffer.safe_value
+            return TypedScalar(self.kind.numpy.type(0) if safe is None else safe, self.kind)
+        return TypedScalar(self.buffer.array[place], self.kind)
 
     def store(self, value: object) -> None:
         """Writes a value to the element, converted to the element type."""
@@ -392,13 +397,16 @@ class HostElement(Operators, Reference):
         """
         return tuple(index if isinstance(index, ReadIndex) else int(index) for index in self.indices)
 
-    def _place(self) -> tuple[int, ...] | None:
-        """Returns the indices; None in a ``T.Parallel`` if the element lies past the end of a tensor."""
+    def _place(self, outside: bool = False) -> tuple[int, ...] | None:
+        """Returns the indices; None in a ``T.Parallel`` if the element lies past the end of a tensor.
+
+        With ``outside``, None also if it lies before the beginning, and not only in a ``T.Parallel``.
+        """
         place = self.start()
         clips = self.buffer.is_global and current().in_parallel
         is_past_end = False
         for axis, (index, size) in enumerate(zip(place, self.buffer.array.shape, strict=True)):
-            if clips and index >= size:
+            if (clips and index >= size) or (outside and not 0 <= index < size):
                 is_past_end = True
             elif not 0 <= index < size:
                 raise fail(f"index {index} is outside axis {axis} of {self.buffer.describe()}", f"valid are 0 to {size - 1}",
@@ -784,6 +792,13 @@ def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
         space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
         owner: object = core if space == "ub" or core.kind == "all" else core.block
         launch.addressed.setdefault(owner, {}).setdefault(space, _Addressed()).place(buffer, address)
+
+
+@known("annotate_safe_value")
+def annotate_safe_value(safe_value_map: Mapping[HostBuffer, object]) -> None:
+    """Gives elements outside of global tensors the value that they have when they are read."""
+    for tensor, value in safe_value_map.items():
+        tensor.safe_value = stored(value, tensor.kind)
 
 
 @known(

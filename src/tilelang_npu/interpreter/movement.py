@@ -332,6 +332,7 @@ def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, tran
     if crosses and core.kind == "cube":
         launch.queue(core).append(a.view().copy())
     require_scope(a, b)
+    pad = a.buffer.safe_value if pad is None else pad
     if not core.executes(_core_of(a, b)):
         return
     if crosses:

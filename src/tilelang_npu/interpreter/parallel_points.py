@@ -29,6 +29,7 @@ class AccessedBuffer(Protocol):
     """What is used of a buffer (``HostBuffer``)."""
 
     array: Array
+    safe_value: Values | None
 
     @property
     def is_global(self) -> bool: ...
@@ -91,9 +92,10 @@ class ParallelPoints:
         places, order = self._slices(buffer, key)
         if places is not None:
             return self._spread(buffer.array[places], order).copy()
-        chosen, inside = self._arrays(buffer, indices)
+        safe = buffer.safe_value
+        chosen, inside = self._arrays(buffer, indices, outside=safe is not None)
         found: Values = buffer.array[chosen]
-        return found if inside is None else np.where(inside, found, np.zeros((), found.dtype))
+        return found if inside is None else np.where(inside, found, np.zeros((), found.dtype) if safe is None else safe)
 
     def store(self, buffer: AccessedBuffer, indices: Sequence[Index], value: Values) -> None:
         """Stores one element per point, except for points past the end of a tensor.
@@ -222,9 +224,11 @@ class ParallelPoints:
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
-    def _arrays(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> tuple[tuple[Array, ...], Array | None]:
+    def _arrays(self, buffer: AccessedBuffer, indices: Sequence[Index], *, outside: bool = False
+                ) -> tuple[tuple[Array, ...], Array | None]:
         """Returns the indices as arrays, with 0 for the points that do not execute the current branch or lie past the end of a
-        tensor, and which points do not lie past the end; None if all do not.
+        tensor, and which points do not lie past the end; None if all do not. With ``outside``, points before the beginning are
+        treated as those past the end.
 
         Raises:
             TileError: T130, an index is negative, or past the end of a buffer on chip.
@@ -235,9 +239,12 @@ class ParallelPoints:
             places = np.asarray(index.value if isinstance(index, TypedScalar) else int(index))
             if self.mask is not None:
                 places = np.where(self.mask, places, 0)
-            if buffer.is_global and places.size and places.max() >= size:
-                inside = places < size if inside is None else inside & (places < size)
-                places = np.where(places < size, places, 0)
+            if buffer.is_global and places.size and (places.max() >= size or (outside and places.min() < 0)):
+                here = places < size
+                if outside:
+                    here &= places >= 0
+                inside = here if inside is None else inside & here
+                places = np.where(here, places, 0)
             if places.size and not 0 <= places.min() <= places.max() < size:
                 wrong = places[(places < 0) | (places >= size)].flat[0]
                 raise fail(f"index {wrong} is outside axis {axis} of {buffer.describe()}", f"valid are 0 to {size - 1}", "T130")

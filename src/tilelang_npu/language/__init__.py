@@ -75,6 +75,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "set_deq_scale": ("dequantise", "set_deq_scale"),
     **{name: ("atomic_mode", name) for name in ("set_atomic", "set_atomic_add", "set_atomic_none")},
     "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
+    "annotate_safe_value": ("safe_values", "annotate_safe_value"),
     "npu_gemm": ("matrix", "mma"), "use_swizzle": ("swizzle", "use_swizzle"),
     **{name: ("sync", name) for name in (
         "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",

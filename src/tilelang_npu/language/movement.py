@@ -75,7 +75,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
         options: further positional arguments: a list is ``size``; a bool is ``enable_relu``, which ``transpose`` and
             ``pad_value`` can follow; in npuir, an integer is ``coalesced_width``, which ``size`` can follow.
         size: the shape of the tile, one number for each of the last axes; both operands then give only the first element.
-        pad_value: the value of elements beyond the end of the global tensor ``src``; 0 by default.
+        pad_value: the value of elements beyond the end of the global tensor ``src``; by default that of
+            ``T.annotate_safe_value``, or 0.
         enable_relu: whether negative elements become 0.
         transpose: whether the last two axes are swapped.
         coalesced_width, disable_tma: have no effect.
@@ -167,6 +168,7 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     if not transposed and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
+    pad_value = a.buffer.safe_value if pad_value is None else pad_value
     if pad_value is not None and a.buffer.space != "gm":
         raise TileError(f"{WHAT}: pad_value is for elements past the end of a global tensor, and {a.describe()} is on the chip",
                         code="T231", help="remove pad_value, or fill the destination first")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from xdsl.dialects import memref
@@ -123,8 +123,13 @@ class Buffer(Addressable):
         base: if the buffer is a view of another buffer as a single axis, that buffer; otherwise the buffer itself.
         has_gaps: whether it is a global tensor whose rows do not follow one another in memory.
         reinterpreted: the buffer whose memory it is by ``T.reinterpretcast``; None for other buffers.
+        safe_value: the value of elements outside of a global tensor when they are read; None without
+            ``T.annotate_safe_value``.
+        guarded: a function that emits a load of an element which may be outside; None if there is no ``safe_value``.
     """
 
+    safe_value: Expr | Number | None = None
+    guarded: Callable[[Element], Expr] | None = None
     has_gaps = False
     reinterpreted: Buffer | None = None
 
@@ -259,6 +264,10 @@ class Element(Place):
 
     def load(self) -> Expr:
         """Emits a load of the element at the current position and returns the loaded scalar."""
+        return self.read() if self.buffer.guarded is None else self.buffer.guarded(self)
+
+    def read(self) -> Expr:
+        """As :meth:`load`, for an element that is inside of the buffer."""
         current = Emitter.running("an element")
         kind = self.buffer.element
         indices = [_position(current, index) for index in self.indices]
