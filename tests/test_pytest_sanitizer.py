@@ -113,3 +113,10 @@ def test_options_that_cannot_be_followed(run: Run) -> None:
 
 def test_the_plugin_for_suites_has_the_options_too(run: Run) -> None:
     assert outcomes(run("--tilelang-sanitize", plugin="tilelang_npu.pytest_plugin"))["test_races"] == "FAILED"
+
+
+def test_it_needs_no_workers(run: Run) -> None:
+    done = run("--tilelang-sanitize", "-p", "no:xdist", "-k", "test_right or test_races")
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert outcomes(done)["test_right"] == "PASSED"
+    assert outcomes(done)["test_races"] == "FAILED"

@@ -101,6 +101,12 @@ def test_an_update_keeps_the_times_of_tests_that_fail(run: Run, tmp_path: Path) 
     (tmp_path / "conftest.py").unlink()
 
 
+def test_an_update_in_which_no_test_runs_writes_no_file(run: Run, tmp_path: Path) -> None:
+    """An empty baseline would pass every later comparison."""
+    assert run("--tilelang-times-update", "-k", "nothing_of_this_name").returncode == 5
+    assert not (tmp_path / "tilelang_times.json").exists()
+
+
 def test_the_requested_chips_are_compared_and_new_kernels_are_listed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tilelang_times.json").write_text("{}")
     done = run("--tilelang-times", "--tilelang-chip", "Ascend910B4", "-k", "test_chips")

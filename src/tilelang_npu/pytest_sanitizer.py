@@ -106,6 +106,7 @@ class _Session:
     def _text(findings: list[Finding]) -> str:
         return "\n\n".join(map(str, findings))
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object, error: object) -> None:
         """Adds the findings of a worker of pytest-xdist to those of the whole run."""
         sent = getattr(node, "workeroutput", {}).get(_SENT)

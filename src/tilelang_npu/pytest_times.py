@@ -233,7 +233,7 @@ class _TimesSession:
         if hasattr(self.config, "workerinput"):  # a worker of pytest-xdist: the main process has all reports
             return
         present = {test: measured["times"] for test, measured in self.measured.items() if measured["times"]}
-        if self.update:
+        if self.update and (self.measured or self.failed):  # else no test has run
             passed = {test: times for test, times in present.items() if test not in self.failed}
             known = {test: times for test, times in self.known.items() if test not in self.measured or test in self.failed}
             write_whole(self.path, times_text(known | passed))

@@ -70,6 +70,25 @@ def test_a_kernel_that_is_called_inside_of_an_assertion_is_checked(tool, script:
     assert (done.code, "error[T4" in done.err) == (1, True)
 
 
+def test_assertions_of_imported_modules_are_left_out_too(tool, script: Path, tmp_path: Path) -> None:
+    (tmp_path / "judge_of_results.py").write_text("""
+import numpy as np
+
+def judge(found):
+    assert (found == 2).all()
+    np.testing.assert_array_equal(found, 2)
+    return "judged"
+""")
+    text = script.read_text().partition("if __name__")[0]
+    script.write_text(f"{text}import judge_of_results\na, b = np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32)\n"
+                      "right(a, b, 3)\nwrong(a, b, 3)\nprint(judge_of_results.judge(b))\n")
+    done = tool("check", str(script))
+    assert "judged" in done.err
+    assert "not checked after this line" not in done.err
+    assert "judge_of_results" not in sys.modules
+    assert not list(tmp_path.glob("__pycache__/judge_of_results*"))  # no other run sees the module without its assertions
+
+
 def test_github_annotations_are_printed_for_findings(tool, script: Path, tmp_path: Path,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -37,8 +37,10 @@ def test_a_negative_start_on_an_inner_axis_is_not_the_plane_before(first: int, s
     kernel = gather(first, step, rank)
     wrong = next((block for block, start in enumerate(starts) if start < 0), None)
     if wrong is not None:
-        with pytest.raises(TileError, match=f"T502.*T.copy starts at -1 on axis 1 of X, which has 0..63 in block {wrong}"):
+        problem = f"T502.*T.copy starts at -1 on axis 1 of X, which has 0..63 in block {wrong}"
+        with pytest.raises(TileError, match=problem) as caught:
             kernel(given)
+        assert "to their place in the tile" in caught.value.help
         return
     made = kernel(given)
     for block, start in enumerate(starts):

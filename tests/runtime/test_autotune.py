@@ -91,6 +91,24 @@ def test_wrong_numbers_are_a_reason() -> None:
     assert _tuned(CONFIGS[:1], ref_prog=np.subtract, skip_check=True)(256, 512).latency > 0
 
 
+def test_a_kernel_that_needs_other_inputs_than_generated_ones_says_so() -> None:
+    def gathered(rows: int, tile: int) -> Any:
+        @T.prim_func
+        def gathered(P: T.Tensor((4,), "int32"), A: T.Tensor((rows, 64), "float32"), B: T.Tensor((4, 64), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                p, a = T.alloc_ub((8,), "int32"), T.alloc_ub((tile, 64), "float32")
+                T.copy(P, p[0:4])
+                for i in T.serial(4):
+                    T.copy(A[p[i] - 1000, 0], a)
+                    T.copy(a[0:1, :], B[i, 0])
+        return gathered
+
+    tuned = tilelang.autotune(configs=[{"tile": 1}, {"tile": 2}])(tilelang.jit(out_idx=[-1], target="ascendc")(gathered))
+    with pytest.raises(TileError, match=r"T730.*none of 2 configurations works") as caught:
+        tuned(32)
+    assert "give arguments with supply_prog" in caught.value.help
+
+
 def test_inputs_come_from_the_program_or_from_the_caller() -> None:
     seen: list[Any] = []
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from tilelang_npu import compat
 from tilelang_npu.cli.forked_kernels import ForkedKernel, ForkedKernels
 from tilelang_npu.cli.ranks import run_ranks
+from tilelang_npu.cli.transformed_imports import transformed_imports
 from tilelang_npu.compat.alias import is_own_module
 from tilelang_npu.compat.outcomes import asks_for_gpu
 from tilelang_npu.errors import TileError, render
@@ -197,7 +198,8 @@ def execute(
         sanitizer: looks for hazards in each launch of a kernel; None for no search.
         checker: checks kernels instead of running them; None to run kernels.
         names: additional global names of the script, with their values.
-        transform: a function that changes the script's syntax tree before the script runs.
+        transform: a function that changes the syntax tree of the script, and of the modules that it imports from its folder,
+            before they run.
         ranks: the number of processes, each with a rank, that run the script; None for this process alone.
     """
     compat.install()
@@ -214,7 +216,8 @@ def execute(
                     outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
                 else:
                     tree = transform(parse_python(path.read_bytes(), str(path)))
-                    outcome.names = _run_tree(tree, path, module_name, names or {})
+                    with transformed_imports(path.resolve().parent, transform):
+                        outcome.names = _run_tree(tree, path, module_name, names or {})
             except SystemExit as end:
                 outcome.error = end
                 return _exit_code(end.code)

@@ -197,8 +197,11 @@ class AutoTuner:
         if not ranked:
             notes = [f"{dict(item.config)}: {item.reason}" for item in tuning.rejected[:8]]
             msg = f"none of {len(tuning.rows)} configurations works" if configs else "there is no configuration to try"
-            raise TileError(msg, code="T730", location=user_location(), notes=notes,
-                            help="add a configuration that compiles without tuning, for example one with smaller tiles")
+            of_data = tuning.rejected and all("T502: " in item.reason for item in tuning.rejected)
+            raise TileError(msg, code="T730", location=user_location(), notes=notes, help=(
+                "the kernel does not run on generated arguments, which may be indices out of range: give arguments with "
+                "supply_prog (docs/tuning.md)" if of_data else
+                "add a configuration that compiles without tuning, for example one with smaller tiles"))
         best, config = ranked[0], dict(ranked[0].config)
         kernel = tuning.kernel(config)
         kernel.update_tuner_result(best.latency, config, check.latency)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+BEFORE = ("copy only the elements that exist, to their place in the tile (docs/from-numpy.md, Neighbours); a start that is "
+          "clamped to 0 moves the whole tile")
+"""The advice for a slice that starts before its axis."""
+
 
 class AxisBoundsError(Exception):
     """Raised by generated code when an op accesses elements before the start or after the end of an axis.
@@ -37,7 +41,8 @@ def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> in
     if start >= 1 << 63:  # a negative number that an unsigned division has made large
         start -= 1 << 64
     what = f"starts at {start} on" if start < 0 else f"takes {start}..{reach - 1} of"
-    raise AxisBoundsError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
+    message = f"{what} {axis} of {name}, which has 0..{extent - 1}"
+    raise AxisBoundsError(message, BEFORE) if start < 0 else AxisBoundsError(message)
 
 
 def check_read_start(start: int, reach: int, extent: int, axis: str, name: str) -> int:

@@ -282,7 +282,10 @@ class Vectoriser(VectorTiles):
             shape = "x".join(map(str, tile.shape_of(store.memref)))
             msg = (f"{buffer_name(store.memref)} ({shape}) is written at computed indices, and no vector instruction scatters "
                    "elements")
-            raise NotVectorisableAtOnce(msg, "compute for each element the index of its source instead, and use T.vgather")
+            advice = ("to count or add up by computed indices, multiply one-hot tiles (docs/cookbook.md, A histogram)"
+                      if tile.ATOMIC in store.attributes else
+                      "compute for each element the index of its source instead, and use T.vgather")
+            raise NotVectorisableAtOnce(msg, advice)
         value = store.value
         if isinstance(value.owner, UnrealizedConversionCastOp):
             value = value.owner.operands[0]
