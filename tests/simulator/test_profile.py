@@ -327,3 +327,22 @@ def test_a_profile_of_zeros_is_that_of_numbers(rng: np.random.Generator) -> None
     traced = kernel.trace().profile().to_dict()
     kernel(*(rng.standard_normal((256, 256)).astype(np.float16) for _ in range(2)))
     assert kernel.last_launch.profile().to_dict() == traced
+
+
+def test_a_profile_of_generated_inputs_says_so() -> None:
+    """The times of this kernel depend on the elements of an array; it is profiled before and after a call."""
+    @T.prim_func
+    def rows(L: T.Tensor((4,), "int32"), X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, _):
+            x = T.alloc_shared((8, 64), "float32")
+            for i in T.serial(L[block]):
+                T.copy(X[i * 8, 0], x)
+                T.copy(x, Y[i * 8, 0])
+
+    kernel = tilelang.compile(rows, target="npuir")
+    words = "on generated inputs, and the time depends on their elements"
+    assert words in str(kernel.profile()).splitlines()[1]
+    other = tilelang.compile(rows, target="npuir")
+    other(np.full(4, 3, np.int32), *np.zeros((2, 64, 64), np.float32))
+    assert words not in str(other.profile())
+    assert words not in str(other.profile(np.ones(4, np.int32), *np.zeros((2, 64, 64), np.float32)))

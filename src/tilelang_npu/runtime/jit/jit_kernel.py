@@ -202,9 +202,10 @@ class JITKernel(CompiledKernel):
         Raises:
             TileError: the errors of a call.
         """
-        from tilelang_npu.runtime.reports.launches import launch_of, profile_of
+        from tilelang_npu.runtime.reports.launches import launch_on, profile_of
 
-        return profile_of(self, launch_of(self, args, named))
+        launch, generated = launch_on(self, args, named)
+        return profile_of(self, launch, is_of_generated_inputs=generated)
 
     def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
         """Returns a profiler, which generates inputs for the kernel, times it, and compares its results with a reference.

@@ -37,8 +37,13 @@ class ExplainedKernel(Protocol):
         """Returns the report of the compiler's decisions, which includes the source edits that save most time."""
 
 
-def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
-    """Returns the profile of a kernel's launch. Its advice includes the edits that ``kernel.explain()`` has tried."""
+def profile_of(kernel: ExplainedKernel, launch: AnyLaunch, *, is_of_generated_inputs: bool = False) -> Profile:
+    """Returns the profile of a kernel's launch. Its advice includes the edits that ``kernel.explain()`` has tried.
+
+    Args:
+        kernel, launch: the kernel and its launch.
+        is_of_generated_inputs: whether the launch ran on generated inputs, on whose elements its time depends.
+    """
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
     def edits() -> Tried:
@@ -48,7 +53,7 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
         return Tried([Advice(one.cause, one.text, one.place, one.before, one.after, one.changes) for one in explanation.tried],
                      explanation.trial_note)
 
-    return Profile(launch, kernel.name, edits)
+    return Profile(launch, kernel.name, edits, is_of_generated_inputs=is_of_generated_inputs)
 
 
 def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mapping[str, object] | None = None) -> AnyLaunch:
@@ -63,11 +68,16 @@ def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mappin
             kernel is run. Without arguments, the result is the last launch; if there was none, the arrays have the declared
             shapes.
     """
+    return launch_on(kernel, args, named)[0]
+
+
+def launch_on(kernel: CompiledKernel, args: Sequence[object], named: Mapping[str, object] | None) -> tuple[AnyLaunch, bool]:
+    """As :func:`launch_of`; also returns whether the kernel was run on generated inputs."""
     if not args and not named and kernel.last_launch is not None:
         last: AnyLaunch = kernel.last_launch
-        return last
+        return last, False
     passed = kernel.positional(tuple(args), dict(named or {}))
-    launch = kernel.trace(*arrays_for_shapes(kernel, passed, _empty))
+    launch, made_up = kernel.trace(*arrays_for_shapes(kernel, passed, _empty)), False
     if launch is None:
         rng = np.random.default_rng(0)
         made_up = not passed or any(map(_is_shape, passed))
@@ -76,7 +86,7 @@ def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mappin
                 parameter.dtype, shape, TensorSupplyType.Auto, rng)) or Profiler(kernel).inputs())
         launch = kernel.last_launch
     assert launch is not None
-    return launch
+    return launch, made_up
 
 
 def estimate(kernel: CompiledKernel, args: Sequence[object]) -> AnyLaunch:

@@ -94,15 +94,19 @@ class Profile(Report):
         launch: the launch, or the launches, of the call.
         kernel: the name of the kernel; None for the name of the launch.
         try_edits: a function that compiles and times edited kernels; by default no edit is tried.
+        is_of_generated_inputs: whether the launch ran on generated inputs, although its time depends on their elements.
 
     Attributes:
         launch: the launch, or the launches, of the call.
         kernel: the name of the kernel.
         chip: the name of the chip.
+        is_of_generated_inputs: the argument of the same name.
     """
 
-    def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Tried] | None = None) -> None:
+    def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Tried] | None = None, *,
+                 is_of_generated_inputs: bool = False) -> None:
         self.launch = launch
+        self.is_of_generated_inputs = is_of_generated_inputs
         self._try_edits = try_edits
         self._tried: Tried | None = None
         self.kernel = kernel or launch.name

@@ -29,6 +29,8 @@ def text(profile: Profile) -> str:
         "what if": (str(one) for one in profile.what_if if abs(one.gain) >= SHOWN),
     }
     found = [f"{profile.kernel} on {profile.chip}, modelled: {profile.time_us:.2f} us, {profile.launch.blocks} blocks"]
+    if profile.is_of_generated_inputs:
+        found.append("  on generated inputs, and the time depends on their elements: call the kernel first, or pass arrays")
     for title, lines in sections.items():
         shown = list(lines)
         if shown:
