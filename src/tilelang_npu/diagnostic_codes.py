@@ -62,7 +62,7 @@ TITLES: Mapping[Code, str] = {
     "T110": "an operation does not work on this kind of operand",
     "T111": "operands whose shapes do not fit each other",
     "T112": "operands share elements where the operation does not allow it",
-    "T113": "a count that is larger than an operand (warning)",
+    "T113": "a number of elements that an operand does not have (warning)",
     "T114": "a T.Parallel that loads more than its box (warning)",
     "T115": "a buffer without elements (warning)",
     "T116": "a copy that continues in the next rows of a tensor (warning)",

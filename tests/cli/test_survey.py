@@ -47,7 +47,7 @@ FILES = {
                       "    traceback.print_exc()\n",
     "a/warned.py": KERNEL + "import library\na, b = run()\nlibrary.normalise()\n"
                    "print('Test passed!' if (a == b).all() else 'wrong')\n",
-    "a/library.py": "import warnings\ndef normalise():\n"
+    "a/library.py": "import warnings\ndef normalise():\n    assert warnings\n"  # an assertion that is not the script's own
                     "    warnings.warn('input of 3 channels expected, got 4. Silence this warning by not passing any')\n",
     "a/complains.py": KERNEL + "import logging\na, b = run(3.0)\nprint('Test passed!')\n"
                       "logging.error('FAILED: %s', (a == b).all())\n",

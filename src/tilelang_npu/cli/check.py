@@ -158,7 +158,8 @@ def check_script(spec: str, make_checker: Callable[[Callable[[CompiledKernel], b
         checker = make_checker(lambda kernel: any(
             kernel is one for one in offered(recording.kernels_so_far(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
-            outcome = execute(path, [], module_name, checker=checker, transform=_WithoutAssertions().visit)
+            outcome = execute(path, [], module_name, checker=checker, transform=_WithoutAssertions().visit,
+                              transforms_imports=True)
         if outcome.complaint:
             print(outcome.complaint, file=sys.stderr)
             if checker.looks and not isinstance(outcome.error, TileError):

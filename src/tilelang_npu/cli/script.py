@@ -186,7 +186,8 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, l2: str | No
 def execute(
     path: Path, arguments: Sequence[str], module_name: str, *, sanitizer: Sanitizer | None = None,
     checker: Checker | None = None,
-    names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None, ranks: int | None = None,
+    names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
+    transforms_imports: bool = False, ranks: int | None = None,
 ) -> Outcome:
     """Runs a script and returns its outcome.
 
@@ -198,8 +199,8 @@ def execute(
         sanitizer: looks for hazards in each launch of a kernel; None for no search.
         checker: checks kernels instead of running them; None to run kernels.
         names: additional global names of the script, with their values.
-        transform: a function that changes the syntax tree of the script, and of the modules that it imports from its folder,
-            before they run.
+        transform: a function that changes the script's syntax tree before the script runs.
+        transforms_imports: whether ``transform`` also changes the modules that the script imports from its folder.
         ranks: the number of processes, each with a rank, that run the script; None for this process alone.
     """
     compat.install()
@@ -216,7 +217,8 @@ def execute(
                     outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
                 else:
                     tree = transform(parse_python(path.read_bytes(), str(path)))
-                    with transformed_imports(path.resolve().parent, transform):
+                    with (transformed_imports(path.resolve().parent, transform) if transforms_imports
+                          else contextlib.nullcontext()):
                         outcome.names = _run_tree(tree, path, module_name, names or {})
             except SystemExit as end:
                 outcome.error = end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from xdsl.dialects import scf
@@ -13,10 +13,11 @@ from tilelang_npu.traced.arithmetic import truth
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, bounds_of_index
 from tilelang_npu.traced.emitter import region_of
-from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.ir_types import scalar_type
+from tilelang_npu.traced.kinds import INDEX, Kind
 from tilelang_npu.traced.scalars import Expr
 
-__all__ = ["counted_loop", "guarded"]
+__all__ = ["chosen", "counted_loop", "guarded"]
 
 
 @contextmanager
@@ -44,3 +45,21 @@ def guarded(builder: Builder, condition: object) -> Iterator[None]:
         yield
         builder.emit(scf.YieldOp(), location)
     builder.emit(scf.IfOp(test, [], region_of(block), None), location)
+
+
+def chosen(builder: Builder, condition: Expr, kind: Kind, then: Callable[[], Expr], otherwise: Callable[[], Expr]) -> Expr:
+    """Emits a branch and returns its value: that of ``then`` if ``condition`` is true, else that of ``otherwise``.
+
+    Args:
+        builder: the builder of the kernel.
+        condition: the condition.
+        kind: the type of both values.
+        then, otherwise: emit the values; only one of the two is computed at run time.
+    """
+    blocks = []
+    for side in (then, otherwise):
+        blocks.append(Block())
+        with builder.at(blocks[-1]):
+            builder.emit(scf.YieldOp(side().ssa(builder)))
+    made = builder.emit(scf.IfOp(condition.ssa(builder), [scalar_type(kind)], region_of(blocks[0]), region_of(blocks[1])))
+    return builder.scalar(made.results[0], kind)

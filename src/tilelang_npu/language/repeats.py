@@ -399,11 +399,11 @@ def _check_row_repeats(what: str, role: str, memory: Addressable) -> None:
             multiple of 32 bytes apart. T145, an instruction cannot have this number of repeats, or this distance of repeats.
     """
     rows, columns = memory.extents if memory.ndim == 2 else (None, None)
-    below = [size for size in memory.buffer.sizes[memory.kept[0] + 1:] if isinstance(size, int)] if memory.ndim == 2 else []
-    pitch, width = math.prod(below), memory.dtype.nbytes
     if not isinstance(rows, int) or not isinstance(columns, int):
         raise TileError(f"{what}: {role} {memory.describe()} must have two axes of constant size", code="T111",
                         help="pass a buffer with two axes, or a slice of one, such as a[:, 0:64]")
+    below = [size for size in memory.buffer.sizes[memory.kept[0] + 1:] if isinstance(size, int)]  # on chip, all are constant
+    pitch, width = math.prod(below), memory.dtype.nbytes
     stride, rest = divmod(pitch * width, BLOCK)
     if columns * width > BLOCKS * BLOCK or rest:
         raise TileError(f"{what}: {role} {memory.describe()} has rows of {columns * width} bytes, {pitch * width} bytes apart",

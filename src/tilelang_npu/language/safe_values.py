@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial, reduce
 
-from xdsl.dialects import scf
-from xdsl.ir import Block
-
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.emitted_control import chosen
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, convert, number
-from tilelang_npu.traced.emitter import region_of
-from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Number
 
@@ -59,14 +55,7 @@ def _load(element: Element, *, value: Expr | Number) -> Expr:
     if not conditions:
         return element.read()
     inside = reduce(lambda one, other: arithmetic.binary(builder, "and", one, other), conditions)
-    sides: tuple[Callable[[], Expr], ...] = (element.read, lambda: convert(builder, value, kind, _WHAT))
-    blocks = []
-    for side in sides:
-        blocks.append(Block())
-        with builder.at(blocks[-1]):
-            builder.emit(scf.YieldOp(side().ssa(builder)))
-    made = builder.emit(scf.IfOp(inside.ssa(builder), [scalar_type(kind)], region_of(blocks[0]), region_of(blocks[1])))
-    return builder.scalar(made.results[0], kind)
+    return chosen(builder, inside, kind, element.read, lambda: convert(builder, value, kind, _WHAT))
 
 
 def _open_ends(index: Extent, size: Extent) -> Iterable[tuple[str, Extent]]:
