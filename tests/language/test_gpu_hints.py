@@ -255,7 +255,7 @@ def test_a_lambda_can_be_passed_on_but_not_called() -> None:
     ("alloc_tmem", "T.gemm"), ("tcgen05_gemm", "T.gemm"), ("wgmma_gemm", "T.gemm"), ("alloc_barrier", "T.copy"),
     ("tma_copy", "T.copy"), ("get_thread_binding", "T.Parallel"), ("shfl_xor", "T.reduce_sum"),
     ("warp_reduce_max", "T.reduce_max"), ("ClusterKernel", "T.copy"), ("import_source", "written in T alone"),
-    ("ldg128", "T.copy"), ("annotate_safe_value", "pad_value"),
+    ("ldg128", "T.copy"),
 ])
 def test_what_only_a_gpu_has_is_refused_with_the_portable_way(name: str, way: str) -> None:
     def statement(a: Any) -> None:
