@@ -26,8 +26,9 @@ from unittest import mock
 
 from tilelang_npu import compat
 from tilelang_npu.dialects.ir.remarks import Remark
+from tilelang_npu.runtime.checks.result_comparison import Verdict
 from tilelang_npu.runtime.jit.jit_kernel import JITKernel
-from tilelang_npu.runtime.reports.edit_trials import computes_the_same, make_and_time, resolved_refusals, time_of
+from tilelang_npu.runtime.reports.edit_trials import EditComparison, make_and_time, resolved_refusals, time_of
 from tilelang_npu.runtime.reports.kernel_edits import edits_of_refusals, number_edits
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -116,7 +117,7 @@ def edited(one: Refused) -> Edited | None:
         found = Edited(f"line {edit.place.line}: {edit.text}" if edit.place is not None else edit.text, before, after, gone)
         if (not gone and edit.cause == "other numbers") or (best is not None and (best.gone, -best.after) >= (gone, -after)):
             continue
-        if edit.safe or computes_the_same(one.kernel, made):
+        if edit.safe or EditComparison(one.kernel).verdict(made) is not Verdict.DIFFERENT:
             best = found
     return best
 

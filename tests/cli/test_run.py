@@ -243,6 +243,11 @@ def test_numbers_of_an_mlir_file(tool, tmp_path: Path) -> None:
     assert ["block 2" in line for line in done.out.splitlines() if "first at" in line] == [True, True]
 
 
+def test_profiles_without_edits(tool, script: Path) -> None:
+    assert "no edits were tried: edits=False or --no-edits was given" in tool("run", script, "--profile", "--no-edits").out
+    assert "error[T417]: --no-edits has no effect without --profile or --html" in tool("run", script, "--no-edits").err
+
+
 def test_profiles_are_printed_and_written(tool, script: Path, tmp_path: Path) -> None:
     out = tmp_path / "profiles.json"
     done = tool("run", script, "--profile", "--json", out)

@@ -7,10 +7,11 @@ import pytest
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import program
+from tilelang_npu.runtime.checks.result_comparison import Verdict
 from tilelang_npu.runtime.improve.improvement import Improver
 from tilelang_npu.runtime.improve.subjects.divisions import divisions
 from tilelang_npu.runtime.improve.subjects.subject import ScriptTree
-from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.improve.verification import ResultComparison
 
 KERNEL = '''\
 @tilelang.jit(target="npuir")

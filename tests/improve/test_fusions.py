@@ -10,12 +10,13 @@ import pytest
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import program
+from tilelang_npu.runtime.checks.result_comparison import Verdict
 from tilelang_npu.runtime.improve.improvement import Improver
 from tilelang_npu.runtime.improve.subjects.block_counts import launches
 from tilelang_npu.runtime.improve.subjects.fusions import fusions
 from tilelang_npu.runtime.improve.subjects.loop_stages import loops
 from tilelang_npu.runtime.improve.subjects.subject import ScriptTree, SubjectFacts
-from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.improve.verification import ResultComparison
 
 KERNEL = '''\
 @tilelang.jit(target="npuir")

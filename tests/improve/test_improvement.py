@@ -18,10 +18,11 @@ from tilelang_npu import TileError
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import DATA_DEPENDENT, ROWS, program
+from tilelang_npu.runtime.checks.result_comparison import Verdict
 from tilelang_npu.runtime.improve import edit_search
 from tilelang_npu.runtime.improve.edit_search import EditSearch, TriedVersion
 from tilelang_npu.runtime.improve.improvement import Improver
-from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.improve.verification import ResultComparison
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, time_draft
 from tilelang_npu.runtime.kernel.executors import open_executor
 

@@ -13,7 +13,8 @@ import tilelang_npu.language as T
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import program
-from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.checks.result_comparison import Verdict
+from tilelang_npu.runtime.improve.verification import ResultComparison
 
 
 def affine(*, factor: float = 2.0, overwrites_input: bool = False, out_idx: list[int] | None = None,

@@ -12,7 +12,8 @@ import tilelang_npu.language as T
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.runtime.reports.edit_trials import computes_the_same, make_and_time, resolved_refusals
+from tilelang_npu.runtime.checks.result_comparison import Verdict
+from tilelang_npu.runtime.reports.edit_trials import EditComparison, make_and_time, resolved_refusals
 from tilelang_npu.runtime.reports.kernel_edits import edits_of_refusals, loops
 
 
@@ -128,7 +129,7 @@ def test_with_the_edit_it_is_done_and_the_values_are_the_same(make: Any, about: 
     made, time = make_and_time(edit)
     assert edit.text.startswith(text) and made is not None
     assert resolved_refusals([message], made) == (message,)
-    assert computes_the_same(kernel, made)
+    assert EditComparison(kernel).verdict(made) is Verdict.EQUAL
     assert time == made.trace().time_us
     (found,) = (one for one in kernel.explain().trials if message in one.gone and one.text == edit.text)
     assert (found.before, found.after) == (kernel.trace().time_us, time)

@@ -251,8 +251,44 @@ def test_blocks_that_issue_the_same_instructions_count_once(gemm: Any, monkeypat
 
 def test_results_of_long_kernels_are_not_compared(gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edit_trials, "_MAX_COMPARED_US", 1.0)
-    monkeypatch.setattr(edit_trials, "computes_the_same", lambda *_: pytest.fail("the results are compared"))
+    monkeypatch.setattr(edit_trials.EditComparison, "verdict", lambda *_: pytest.fail("the results are compared"))
     profile = gemm(1024, 1024, 768).profile()  # a size that no other test has, as trials are kept with the kernel
     assert profile.advice == ()
     assert re.match(r"\d+ of \d+ edits that were tried save 1% or more, but their results were not compared: "
                     r"simulating a kernel of \d+ us takes long", profile.tried.note)
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def sums_in_parts(part: int = 64) -> Any:
+    """Sums of rows, computed from the sums of parts of the rows: the number of columns of a part decides the order."""
+    @T.prim_func
+    def main(X: T.Tensor((32, 4096), "float32"), Y: T.Tensor((32, 1), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_shared((32, part), "float32")
+            own = T.alloc_shared((32, 1), "float32")
+            total = T.alloc_shared((32, 1), "float32")
+            T.clear(total)
+            for step in T.serial(4096 // part):
+                T.copy(X[0, step * part], x)
+                T.reduce_sum(x, own, dim=1)
+                T.vadd(total, own, total)
+            T.copy(total, Y)
+
+    return main
+
+
+def test_an_edit_that_changes_the_order_of_additions_says_so() -> None:
+    (best, *_) = sums_in_parts().explain().tried
+    assert best.text.startswith("part=") and best.text.endswith(edit_trials.ROUNDED_NOTE)
+    number = int(best.text.removeprefix("part=").split()[0])
+    x = np.random.default_rng(0).standard_normal((32, 4096)).astype(np.float32)
+    assert (sums_in_parts()(x) != sums_in_parts(number)(x)).any()
+    assert edit_trials.ROUNDED_NOTE in str(sums_in_parts().profile())
+
+
+def test_reports_without_edits_try_none(gemm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_trials, "try_edits", lambda *_: pytest.fail("edits are tried"))
+    kernel = gemm(256, 384, 640)
+    for report in (kernel.profile(edits=False), kernel.explain(edits=False)):
+        assert "no edits were tried: edits=False or --no-edits was given" in str(report)
+    assert kernel.explain(edits=False).tried == ()

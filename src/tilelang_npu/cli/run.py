@@ -38,7 +38,7 @@ __all__ = ["add_to", "own_arguments", "run"]
 
 _VALUED = ("--as", "--chip", "--gpu-capability", "--html", "--json", "--l2", "--load", "--mlir", "--ranks", "--schedule",
            "--trace", "--without", *VALUED)
-_FLAGS = ("--against-interpreter", "--all-stages", "--gpu", "--interpret", "--numbers", "--profile", *FLAGS)
+_FLAGS = ("--against-interpreter", "--all-stages", "--gpu", "--interpret", "--no-edits", "--numbers", "--profile", *FLAGS)
 
 
 def add_to(commands: Commands) -> None:
@@ -62,6 +62,8 @@ def add_to(commands: Commands) -> None:
                         help="print for every kernel what its time is spent on, and which changes would save time")
     parser.add_argument("--html", metavar="FILE",
                         help="write the profiles as one HTML page: timelines, rooflines, and the time of each source line")
+    parser.add_argument("--no-edits", action="store_true",
+                        help="with --profile or --html, try no edits of the source, which takes from seconds to minutes")
     parser.add_argument("--ranks", metavar="N", type=int,
                         help="run the script in N processes, each with the variables RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR"
                              " and MASTER_PORT, as torchrun does")
@@ -103,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     The exit code is that of the script, or 1 if the script succeeded and the sanitizer found a hazard.
     """
     session = sanitizer_of(args)
-    _refuse_beside_interpreter(args)
+    _refuse_without_effect(args)
     with chosen(chip=args.chip, schedule=args.schedule, l2=args.l2, numbers=args.numbers, without=args.without,
                 interpret=args.interpret, against=args.against_interpreter, compiler=args.compiler,
                 gpu=gpu_of(args)):
@@ -119,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"\n{text}")
     if args.compiler is not None:
         _show_comparisons(outcome.record)
-    profiles = _profiles(outcome.record) if args.profile or args.html is not None else []
+    profiles = _profiles(outcome.record, edits=not args.no_edits) if args.profile or args.html is not None else []
     for profile in profiles if args.profile else ():
         print(f"\n{profile}")
     if args.mlir is not None:
@@ -143,12 +145,16 @@ _OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedul
 """The options that only affect compiled kernels, not interpreted ones."""
 
 
-def _refuse_beside_interpreter(args: argparse.Namespace) -> None:
-    """Checks that ``--interpret`` is not combined with an option that would have no effect.
+def _refuse_without_effect(args: argparse.Namespace) -> None:
+    """Checks that every option has an effect beside the other ones.
 
     Raises:
-        TileError: T417, ``--interpret`` is combined with such an option.
+        TileError: T417, ``--interpret`` is combined with an option for compiled kernels, or ``--no-edits`` is given without an
+            option that shows edits.
     """
+    if args.no_edits and not args.profile and args.html is None:
+        raise TileError("--no-edits has no effect without --profile or --html: edits are tried for these alone", code="T417",
+                        help="add --profile, or remove --no-edits")
     idle = next((name for name in _OF_COMPILED if getattr(args, name)), None)
     idle = "as" if idle == "compiler" else idle
     if args.interpret and idle is not None:
@@ -173,11 +179,11 @@ def _show_comparisons(record: Record) -> None:
         print(f"\n{found or f'{tally.kernel.name}: sizes or data decide its time, so there is nothing to compare with'}")
 
 
-def _profiles(record: Record) -> list[Profile]:
-    """Returns the profile of each kernel's last run."""
+def _profiles(record: Record, *, edits: bool) -> list[Profile]:
+    """Returns the profile of each kernel's last run; ``edits`` says whether edits of the source are tried."""
     from tilelang_npu.runtime.reports.launches import profile_of
 
-    return [profile_of(tally.kernel, tally.last) for tally in record.tallies]
+    return [profile_of(tally.kernel, tally.last, edits=edits) for tally in record.tallies]
 
 
 def _write_page(args: argparse.Namespace, profiles: Sequence[Profile], labels: Sequence[str]) -> None:

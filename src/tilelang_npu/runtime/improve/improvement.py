@@ -15,9 +15,10 @@ from tilelang_npu.display import Report
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.arguments.tensors import Argument, as_array, is_tensor
+from tilelang_npu.runtime.checks.result_comparison import Verdict
 from tilelang_npu.runtime.improve.edit_search import Choice, EditSearch, TriedVersion
 from tilelang_npu.runtime.improve.reasons import reason
-from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.improve.verification import ResultComparison
 from tilelang_npu.runtime.kernel.draft import launch_of_call
 
 if TYPE_CHECKING:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import ml_dtypes
 import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.arguments.tensors import Argument, Array, as_array, is_tensor
-from tilelang_npu.runtime.checks.rounding_spread import copied, differs, distance
+from tilelang_npu.runtime.checks.result_comparison import Verdict, compared
+from tilelang_npu.runtime.checks.rounding_spread import copied
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
 from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
@@ -22,20 +21,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.sanitizer.findings import Finding
-
-_UNITS = 8
-"""Units in the last place by which two orders of the same operations can differ, relative to the element, or to the root mean
-square of its row where that is larger. Sums of n terms differ by sqrt(n) units of float32, which is below one unit of the types
-of 16 bits up to n = 4e6, and below 8 units of float32 up to n = 64."""
-
-
-class Verdict(Enum):
-    """How the results of an edited kernel compare with those of the kernel as it is."""
-
-    EQUAL = "equal bit by bit"
-    ROUNDED = "equal within the rounding of the element type"
-    DIFFERENT = "different results"
-    HAZARD = "a hazard"
 
 
 class _Hazards(Listener):
@@ -76,27 +61,7 @@ class ResultComparison:
             return Verdict.DIFFERENT, f"its run ends with {error.code}: {error.message}"
         if hazards:
             return Verdict.HAZARD, str(hazards[0]).splitlines()[0]
-        verdict = Verdict.EQUAL
-        for name, wanted in self._wanted.items():
-            got = results[name]
-            differing = differs(got, wanted)
-            if not differing.any():
-                continue
-            if got.dtype.kind in "iub" or (distance(got, wanted) > _allowed(wanted)).any():
-                index = tuple(int(part) for part in np.argwhere(differing)[0])
-                return Verdict.DIFFERENT, f"{name} differs in {int(differing.sum())} elements, first at {list(index)}"
-            verdict = Verdict.ROUNDED
-        return verdict, ""
-
-
-def _allowed(wanted: Array) -> Array:
-    """Returns for each element the largest difference that another order of operations explains."""
-    info: Any = ml_dtypes.finfo
-    unit = float(info(wanted.dtype if wanted.dtype.itemsize < 4 else np.float32).eps)
-    wide = np.abs(wanted.astype(np.float64))
-    finite = np.where(np.isfinite(wide), wide, 0.0)
-    rows = np.sqrt(np.mean(finite * finite, axis=-1, keepdims=True)) if finite.ndim else finite
-    return _UNITS * unit * np.maximum(finite, rows)
+        return compared(results, self._wanted)
 
 
 def _run(kernel: CompiledKernel, arguments: Sequence[Argument]) -> tuple[dict[str, Array], list[Finding]]:

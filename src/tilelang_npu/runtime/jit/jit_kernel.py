@@ -189,7 +189,7 @@ class JITKernel(CompiledKernel):
 
         return estimate(self, self.positional(args, named) if args or named else ())
 
-    def profile(self, *args: object, **named: object) -> Profile:
+    def profile(self, *args: object, edits: bool = True, **named: object) -> Profile:
         """Returns a profile of a launch: its critical path, the times of pipes and lines, the bytes moved, and the changes that
         would save time (docs/profiling.md).
 
@@ -198,6 +198,7 @@ class JITKernel(CompiledKernel):
                 is written, unless the kernel's control flow or addresses depend on array elements: then the kernel runs.
                 Without arguments, the last launch is profiled. If there was none, a launch with arrays of the declared shapes
                 is traced, or run on generated inputs if it cannot be traced.
+            edits: whether the profile tries edits of the source when it is printed, which takes from seconds to minutes.
 
         Raises:
             TileError: the errors of a call.
@@ -205,7 +206,7 @@ class JITKernel(CompiledKernel):
         from tilelang_npu.runtime.reports.launches import launch_on, profile_of
 
         launch, generated = launch_on(self, args, named)
-        return profile_of(self, launch, is_of_generated_inputs=generated)
+        return profile_of(self, launch, is_of_generated_inputs=generated, edits=edits)
 
     def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
         """Returns a profiler, which generates inputs for the kernel, times it, and compares its results with a reference.
@@ -291,18 +292,21 @@ class JITKernel(CompiledKernel):
 
     # -- decisions of the compiler -----------------------------------------------------------------------------------
 
-    def explain(self) -> Explanation:
+    def explain(self, *, edits: bool = True) -> Explanation:
         """Returns a report of the compiler's decisions about memories, vector loops, pipelines, cores, bytes moved and waits.
 
         The printed report begins with the modelled time of the last launch (of a trace with arrays of the declared shapes, if
         there was no launch), and with the source edits that save most time. Printing compiles and times the edited kernels and
-        compares their results with the kernel's, which takes seconds.
+        compares their results with the kernel's, which takes from seconds to minutes.
+
+        Args:
+            edits: whether edits are tried.
         """
         from tilelang_npu.runtime.reports.explanation import explain
         from tilelang_npu.runtime.reports.kernel_edits import EditableKernel
 
         source = EditableKernel(self, self._lowering.traced, self._settings, self.made_by)
-        return explain(source, self._lowering, lambda: self.last_launch or self.trace())
+        return explain(source, self._lowering, lambda: self.last_launch or self.trace(), edits=edits)
 
     def _repr_html_(self) -> str:
         """Returns a card with the signature, the modelled time and the memories, which notebooks show."""

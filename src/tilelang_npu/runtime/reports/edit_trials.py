@@ -30,6 +30,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.progress import shown
+from tilelang_npu.runtime.checks.result_comparison import Verdict, compared
 from tilelang_npu.runtime.checks.rounding_spread import copied
 from tilelang_npu.runtime.kernel.draft import launch_of_call
 from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
@@ -70,6 +71,8 @@ instructions count once, as their time is computed once."""
 _MAX_COMPARED_US = 2000.0
 """The modelled microseconds above which the results of a kernel are not compared with those of its edits: a product of matrices
 of this length takes 5 to 10 seconds to simulate on two processors."""
+ROUNDED_NOTE = ", which changes the order of additions: results differ by rounding"
+"""What follows the words of an edit after which results are equal within rounding, but not bit by bit."""
 _MAX_STAGES = 4
 """The largest ``num_stages`` that is tried."""
 
@@ -172,12 +175,14 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
             if made is not None and after is not None:
                 timed.append(_TimedEdit(after, edit, made))
             step.done = len(tried)
-    winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed, arguments), _MAX_WINNING)}
+    winning = {id(one.timed): one for one in islice(_winning(kernel, before, timed, arguments), _MAX_WINNING)}
     found = []
     for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
         gone = resolved_refusals(refused, one.made) if refused else ()
-        found.append(TriedEdit(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning,
-                               winning.get(id(one), ())))
+        wins = winning.get(id(one))
+        text = one.edit.text + (ROUNDED_NOTE if wins is not None and wins.rounded else "")
+        found.append(TriedEdit(text, one.edit.place, before, one.after, one.edit.cause, gone, wins is not None,
+                               () if wins is None else wins.changes))
     return Trials(tuple(found), "" if winning else _why_none(before, timed, len(tried)))
 
 
@@ -238,10 +243,18 @@ def make_and_time(edit: Edit, arguments: Sequence[Argument] | None = None) -> tu
         return None, None
 
 
+class _WinningEdit(NamedTuple):
+    """An edit that saves time and keeps the results, its changes of the source, and whether results round differently."""
+
+    timed: _TimedEdit
+    changes: tuple[SourceChange, ...]
+    rounded: bool
+
+
 def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit], arguments: Sequence[Argument] | None
-             ) -> Iterator[tuple[_TimedEdit, tuple[SourceChange, ...]]]:
-    """Yields the best edits, the best one first, each with its changes of the source: those that save time, do not change the
-    kernel's results, and can be written in the author's file or are another argument of the factory.
+             ) -> Iterator[_WinningEdit]:
+    """Yields the best edits, the best one first: those that save time, do not change the kernel's results by more than
+    rounding, and can be written in the author's file or are another argument of the factory.
 
     Of several edits of one object of the source (``Edit.subject``), only the best is yielded.
 
@@ -262,10 +275,16 @@ def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit],
                 found[subject], changes[subject] = one, written
     # The stages of a loop may be one of the factory's numbers: an edit of the same time is then the same edit.
     times_of_unsafe = {one.after for one in found.values() if not one.edit.safe}
-    for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
-        if (one.after not in times_of_unsafe if one.edit.safe else
-                before <= _MAX_COMPARED_US and computes_the_same(kernel, one.made, arguments)):
-            yield one, changes[one.edit.subject]
+    comparison = EditComparison(kernel, arguments)
+    with shown(f"comparing results of edits of {kernel.name}:", len(found), "edits") as step:
+        for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
+            if one.edit.safe:
+                verdict = Verdict.EQUAL if one.after not in times_of_unsafe else Verdict.DIFFERENT
+            else:
+                verdict = comparison.verdict(one.made) if before <= _MAX_COMPARED_US else Verdict.DIFFERENT
+            step.done += 1
+            if verdict is not Verdict.DIFFERENT:
+                yield _WinningEdit(one, changes[one.edit.subject], verdict is Verdict.ROUNDED)
 
 
 def _other_stages(source: EditableKernel) -> Iterator[Edit]:
@@ -322,24 +341,40 @@ def _time_of_short(launch: AnyLaunch | None) -> float | None:
     return launch.time_us if events <= _MAX_EVENTS else None
 
 
-def computes_the_same(one: CompiledKernel, other: CompiledKernel, arguments: Sequence[Argument] | None = None) -> bool:
-    """Whether two kernels with the same parameters return results that are equal up to rounding for the same inputs.
+class EditComparison:
+    """Compares the results of edited kernels with those of a kernel for the same inputs.
 
-    False also if a run fails, or inputs cannot be generated.
+    The kernel runs once, before the first comparison.
 
     Args:
-        one, other: the kernels.
+        kernel: the kernel.
         arguments: the arguments of a call. Elements that decide what the kernel does are taken from them; otherwise arrays of
             their shapes are generated. None for arrays of the declared shapes.
     """
-    try:
-        data_free = all(program.data_free for program in one.programs)
-        given = generated_inputs(one, arguments) if arguments is None or data_free else arguments
-        results = [results_of(kernel, copied(given)) for kernel in (one, other)]
-    except TileError:
-        return False
-    return all(np.allclose(np.asarray(first, np.float64), np.asarray(second, np.float64), rtol=2e-2, atol=2e-2, equal_nan=True)
-               for first, second in zip(*results, strict=True))
+
+    def __init__(self, kernel: CompiledKernel, arguments: Sequence[Argument] | None = None) -> None:
+        self._kernel, self._arguments = kernel, arguments
+        self._inputs: Sequence[Argument] = ()
+        self._wanted: dict[str, np.ndarray] | None = None
+
+    def verdict(self, edited: CompiledKernel) -> Verdict:
+        """Returns how the results of an edited kernel, which has the same parameters, compare with those of the kernel.
+
+        They are different, too, if a run fails, or if inputs cannot be generated.
+        """
+        try:
+            if self._wanted is None:
+                data_free = all(program.data_free for program in self._kernel.programs)
+                self._inputs = (generated_inputs(self._kernel, self._arguments) if self._arguments is None or data_free
+                                else self._arguments)
+                self._wanted = _named(results_of(self._kernel, copied(self._inputs)))
+            return compared(_named(results_of(edited, copied(self._inputs))), self._wanted)[0]
+        except TileError:
+            return Verdict.DIFFERENT
+
+
+def _named(results: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"result {place}": one for place, one in enumerate(results)}
 
 
 def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndarray]:

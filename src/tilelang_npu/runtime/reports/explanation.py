@@ -105,7 +105,7 @@ class Explanation(Report):
         from tilelang_npu.runtime.reports.edit_trials import Trials, try_edits
 
         if self.source is None:
-            return Trials((), "nothing was tried")
+            return Trials((), "no edits were tried: edits=False or --no-edits was given")
         kernel = self.source.kernel
         if not kernel._depends_on_call:
             return kernel._once_in_process("tried edits", partial(try_edits, self.source, self.refused))
@@ -168,13 +168,15 @@ class Explanation(Report):
                     yield f"  tried: {best}"
 
 
-def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
+def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None], *, edits: bool = True
+            ) -> Explanation:
     """Returns the report of the compiler's decisions for a kernel.
 
     Args:
         source: the kernel and its trace, from which edited kernels are compiled.
         lowering: the kernel's modules after each stage.
         find_launch: returns a launch of the kernel whose time is shown, or None if there is none.
+        edits: whether the report tries edits of the source when they are read.
     """
     name, chip = source.kernel.name, source.kernel.chip.name
     waits, memory = _inserted_waits(lowering.final), memory_report(name, chip, lowering.final)
@@ -194,7 +196,8 @@ def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[]
         "refused": _refused(remarks, lowering.options),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
-    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, source, find_launch)
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks,
+                       source if edits else None, find_launch)
 
 
 def _line(where: Location | None) -> str:

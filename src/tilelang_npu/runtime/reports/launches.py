@@ -33,27 +33,29 @@ class ExplainedKernel(Protocol):
 
     name: str
 
-    def explain(self) -> Explanation:
+    def explain(self, *, edits: bool = True) -> Explanation:
         """Returns the report of the compiler's decisions, which includes the source edits that save most time."""
 
 
-def profile_of(kernel: ExplainedKernel, launch: AnyLaunch, *, is_of_generated_inputs: bool = False) -> Profile:
+def profile_of(kernel: ExplainedKernel, launch: AnyLaunch, *, is_of_generated_inputs: bool = False, edits: bool = True
+               ) -> Profile:
     """Returns the profile of a kernel's launch. Its advice includes the edits that ``kernel.explain()`` has tried.
 
     Args:
         kernel, launch: the kernel and its launch.
         is_of_generated_inputs: whether the launch ran on generated inputs, on whose elements its time depends.
+        edits: whether edits of the source are tried.
     """
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-    def edits() -> Tried:
+    def tried() -> Tried:
         from tilelang_npu.simulator.result.profile.advice import Advice, Tried
 
-        explanation = replace(kernel.explain(), find_launch=lambda: launch)
+        explanation = replace(kernel.explain(edits=edits), find_launch=lambda: launch)
         return Tried([Advice(one.cause, one.text, one.place, one.before, one.after, one.changes) for one in explanation.tried],
                      explanation.trial_note)
 
-    return Profile(launch, kernel.name, edits, is_of_generated_inputs=is_of_generated_inputs)
+    return Profile(launch, kernel.name, tried, is_of_generated_inputs=is_of_generated_inputs)
 
 
 def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mapping[str, object] | None = None) -> AnyLaunch:
