@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,7 +20,7 @@ pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 from improve.scripts import DATA_DEPENDENT, ROWS, program
 from tilelang_npu.runtime.checks.result_comparison import Verdict
-from tilelang_npu.runtime.improve import edit_search
+from tilelang_npu.runtime.improve import edit_search, verification
 from tilelang_npu.runtime.improve.edit_search import EditSearch, TriedVersion
 from tilelang_npu.runtime.improve.improvement import Improver
 from tilelang_npu.runtime.improve.verification import ResultComparison
@@ -69,6 +70,20 @@ def test_an_edit_that_changes_results_is_not_made() -> None:
     found = Improver(program(text, "sums", rows=4096)).run(60, trials=40)
     assert "tile=64" in found.improved
     assert not any("tile" in change.what for change in found.changes)
+
+
+def test_versions_are_tried_even_if_runs_take_longer_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = verification._run
+
+    def slow(*args: Any) -> Any:
+        time.sleep(4)
+        return run(*args)
+
+    monkeypatch.setattr(verification, "_run", slow)
+    found = Improver(program(ROWS, "scaled", rows=3000, columns=200)).run(4)
+    assert found.tried and found.changes, found
+    assert re.search(r"^the budget of 4 s was exceeded: a run of the kernel, .* takes \d+ s, and two runs are needed$", str(found),
+                     re.MULTILINE)
 
 
 def test_alternatives_compute_the_same() -> None:

@@ -32,6 +32,8 @@ LEAST_GAIN = 0.02
 differ by less, the model does not know which version is faster: "Two versions of a kernel" in docs/accuracy.md."""
 _ALTERNATIVES = 3
 """The number of alternatives that are reported."""
+_LEAST_SEARCH = 0.5
+"""The share of the budget that the search gets even if a run of the kernel takes longer than the budget."""
 _CHECK_SHARE = 0.15
 """Results are compared during the search as long as this takes at most this share of the time."""
 _MAX_KEPT = 1 / 3
@@ -86,6 +88,7 @@ class Improvement(Report):
         refused: edits that were not made because they change results, with the reason.
         tried: the number of versions that were tried.
         seconds: the seconds that the search took.
+        note: the reason if the search took longer than its budget; otherwise empty.
     """
 
     kernel: str
@@ -103,6 +106,7 @@ class Improvement(Report):
     refused: tuple[str, ...] = ()
     tried: int = 0
     seconds: float = 0.0
+    note: str = ""
 
     @property
     def patch(self) -> str:
@@ -139,6 +143,8 @@ class Improvement(Report):
         if self.refused:
             yield "not made:"
             yield from (f"  {text}" for text in self.refused)
+        if self.note:
+            yield self.note
 
 
 class _EditRow(NamedTuple):
@@ -189,7 +195,9 @@ class Improver:
         Ctrl-C ends the search; the best version so far is returned.
 
         A part of the time is kept for comparing results and for the report. Work that is not expected to end in time does not
-        begin: then fewer versions are compared, and fewer alternatives and reasons are in the report.
+        begin: then fewer versions are compared, and fewer alternatives and reasons are in the report. Two runs of the kernel,
+        in which hazards are searched for, are needed in any case. If they take longer than half of the budget, the budget is
+        exceeded, the search gets half of it, and a note says so.
 
         Args:
             budget: the seconds, from the creation of this object on.
@@ -219,6 +227,10 @@ class Improver:
             raise self._has_hazard(self._check.hazards[0])
         most = max(budget * _MAX_KEPT, self._run_seconds)
         kept = min(most, _KEPT_RUNS * self._run_seconds + _KEPT_VERSIONS * self._search.seconds_each)
+        room, searching = self._end - time.monotonic(), _LEAST_SEARCH * budget
+        kept = max(self._run_seconds, min(kept, room - searching))
+        missing = max(0.0, searching + kept - room)
+        self._end += missing
         checking = 0.0
         try:
             with shown(f"improving {self._kernel.name}"):
@@ -230,7 +242,10 @@ class Improver:
                         checking += time.monotonic() - started
         except KeyboardInterrupt:
             pass
-        return self._result(first.us)
+        found = self._result(first.us)
+        return found if not missing or found.seconds <= budget else replace(found, note=(
+            f"the budget of {budget:.0f} s was exceeded: a run of the kernel, in which hazards are searched for, takes "
+            f"{self._run_seconds:.0f} s, and two runs are needed"))
 
     def _has_hazard(self, finding: Finding) -> TileError:
         """Returns the error about a script whose own run has a hazard."""
