@@ -82,8 +82,8 @@ def test_versions_are_tried_even_if_runs_take_longer_than_the_budget(monkeypatch
     monkeypatch.setattr(verification, "_run", slow)
     found = Improver(program(ROWS, "scaled", rows=3000, columns=200)).run(4)
     assert found.tried and found.changes, found
-    assert re.search(r"^the budget of 4 s was exceeded: a run of the kernel, .* takes \d+ s, and two runs are needed$", str(found),
-                     re.MULTILINE)
+    assert re.search(r"^the budget of 4 s was exceeded: a run of the kernel, .* takes \d+ s, and two runs are needed$",
+                     str(found), re.MULTILINE)
 
 
 def test_alternatives_compute_the_same() -> None:

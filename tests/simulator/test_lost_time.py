@@ -504,6 +504,22 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
 }
 
 
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: alone(64), r"few blocks: 1 block for 48 cores: divide the work into about (\d+) equal parts; more cores take"
+                        r" longer to launch than they save"),
+    (lambda: flat_tiles(24 * 16, 256, 64, 16), r"many blocks: launching a core for each of 24 blocks takes longer than it"
+                                               r" saves: divide the work among about (\d+)"),
+], ids=["few", "many"])
+def test_launching_a_core_costs_time(make: Callable[[], Any], text: str) -> None:
+    (cause,) = [one for one in make().profile(edits=False).causes if one.cause in ("few blocks", "many blocks")]
+    found = re.match(text, f"{cause.cause}: {cause.text}")
+    assert found, str(cause)
+    launch, blocks = make().trace(), int(found[1])
+    times = {count: launch.launch_us_of(count) + launch.chip.microseconds(launch.cycles) * launch.blocks / count
+             for count in range(1, launch.cores + 1)}
+    assert times[blocks] == min(times.values()) == pytest.approx(cause.after)
+
+
 def told(profile: Any) -> list[Any]:
     """The causes of lost time and the edits that were tried, the largest gain first."""
     return sorted([*profile.causes, *profile.advice], key=lambda one: one.after)
@@ -745,9 +761,12 @@ def test_edits_that_were_tried_are_in_the_text_and_in_json() -> None:
     (lambda: flat_tiles(25 * 64, 256, 4096, 64).trace(),
      r"the last wave uses 1 of 24 cores: choose tiles with which blocks fill each wave, such as 24 blocks"),
     (lambda: flat_tiles(25 * 64, 256, 64, 64).trace(), r"launch overhead is \d\d% of the time: give the launch more work"),
+    (lambda: flat_tiles(24 * 16, 256, 64, 16).trace(),
+     r"launch overhead is \d\d% of the time: give the launch more work, or compute it in the launch before or after it, or"
+     r" divide it among about \d+ blocks, as each core takes time to launch"),
     (lambda: many_instructions(1).trace(), ""),
     (lambda: in_turn(48 * 16 * 3000, 1).trace(), r"kernel.profile\(\) says which lines take the time, and tries edits"),
-], ids=["line", "launch", "waves", "launch of two waves", "busy", "long"])
+], ids=["line", "launch", "waves", "launch of two waves", "many blocks", "busy", "long"])
 def test_the_summary_says_where_time_is_lost(launch: Callable[[], Any], step: str) -> None:
     found = [line for line in launch().summary().splitlines() if line.startswith("  next")]
     assert len(found) == bool(step)

@@ -244,12 +244,25 @@ class Launch:
     def launch_us(self) -> float:
         """The launch overhead in microseconds, in which no block runs: the start and end of the kernel, which depend on the
         number of cores."""
+        return self.launch_us_of(self.blocks)
+
+    def launch_us_of(self, blocks: int) -> float:
+        """Returns the launch overhead in microseconds if the kernel were launched with another number of blocks."""
         law, lanes = self.chip.launch, self.recorded.program.lanes
         kinds = {self.recorded.program.functions[index].core for index, _ in lanes}
         mixed = len(kinds) > 1 or self._takes_all_cores
-        cores = min(self.cores, self.blocks) * self._cores_of_block
+        cores = min(self.cores, blocks) * self._cores_of_block
         each = law.core_us if mixed or "AIC" in kinds else law.vector_core_us
         return law.kernel_us + (law.mixed_us if mixed else 0.0) + each * (cores - 1)
+
+    def least_us_of_division(self) -> tuple[float, int]:
+        """Returns the least time of the launch's work, and the number of blocks for which it holds, at most one for each core.
+
+        The time is a bound: it holds if the work of the blocks can be divided equally, and if a block's time is proportional
+        to its work.
+        """
+        work = self.chip.microseconds(self.cycles) * self.blocks / self.waves
+        return min((self.launch_us_of(blocks) + work / blocks, blocks) for blocks in range(1, self.cores + 1))
 
     @property
     def _takes_all_cores(self) -> bool:

@@ -27,6 +27,8 @@ _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2",
 """The pipes of each kind of core in the order in which a summary lists them."""
 BUSY = 0.8
 """The minimum share of the time with work in flight for which a pipe counts as always busy."""
+LEAST_GAIN_OF_FEWER = 0.03
+"""The share of the time that fewer blocks must save to be advised."""
 MAX_EVENTS_OF_PATH = 10_000
 """The maximum number of executed ops, summed over the kinds of blocks, of a launch whose critical path a summary computes."""
 MAX_SOURCE = 48
@@ -197,8 +199,11 @@ def _next_step(launch: Launch) -> str:
     """Returns a line that says where most time is lost. The launch overhead comes first, if it is the largest part of the time;
     otherwise the line is empty if a pipe other than the scalar unit is always busy."""
     if launch.launch_us >= max(launch.split):
+        least, blocks = launch.least_us_of_division() if launch.waves == 1 else (launch.time_us, launch.blocks)
+        fewer = (f", or divide it among about {blocks} blocks, as each core takes time to launch"
+                 if blocks < launch.blocks and least < launch.time_us * (1 - LEAST_GAIN_OF_FEWER) else "")
         return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute"
-                " it in the launch before or after it")
+                f" it in the launch before or after it{fewer}")
     share, busiest = max(((share, pipe) for row in launch.pipes.values() for pipe, share in row.items()), default=(1.0, ""))
     is_scalar = busiest == "S" and share >= BUSY
     unused = launch.waves * launch.cores - launch.blocks

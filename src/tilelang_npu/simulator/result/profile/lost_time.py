@@ -402,13 +402,22 @@ def _few_blocks(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     room = launch.waves * launch.cores
     if launch.recorded.program.global_sync or launch.blocks > 0.85 * room:
         return
-    after = launch.launch_us + launch.chip.microseconds(launch.cycles) * launch.blocks / room
-    what = f"{launch.blocks} block{'s' * (launch.blocks > 1)} for {launch.cores} cores"
+    count, equal = f"{launch.blocks} block{'s' * (launch.blocks > 1)}", "as many equal parts as there are cores"
     if launch.waves > 1:
-        what = f"the last of {launch.waves} waves has {launch.blocks - room + launch.cores} blocks for {launch.cores} cores"
-    cause = "few blocks" if launch.waves == 1 else "uneven waves"
-    yield from _loss_of(launch, after, cause, f"{what}: divide the work into as many equal parts as there are cores",
-                     how="at most")
+        after = launch.launch_us + launch.chip.microseconds(launch.cycles) * launch.blocks / room
+        last = launch.blocks - room + launch.cores
+        cause = "uneven waves"
+        text = f"the last of {launch.waves} waves has {last} blocks for {launch.cores} cores: divide the work into {equal}"
+    else:
+        after, blocks = launch.least_us_of_division()
+        cause, text = "few blocks", f"{count} for {launch.cores} cores: divide the work into {equal}"
+        if blocks < launch.blocks:
+            cause = "many blocks"
+            text = f"launching a core for each of {count} takes longer than it saves: divide the work among about {blocks}"
+        elif blocks < launch.cores:
+            text = (f"{count} for {launch.cores} cores: divide the work into about {blocks} equal parts; more cores take longer"
+                    " to launch than they save")
+    yield from _loss_of(launch, after, cause, text, how="at most")
 
 
 def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
