@@ -162,3 +162,27 @@ def test_a_sum_that_is_no_number_any_more_hides_nothing(atomic: bool) -> None:
 
     launch = _launch(main, np.ones(N, np.float32))
     assert [(hazard.code, hazard.buffer) for hazard in launch.hazards] == [("S221", "x")]
+
+
+@pytest.mark.parametrize(("harmful", "named"), [(("second",), "second"), (("first",), "first"), (("first", "second"), "first")])
+def test_the_named_buffer_is_one_on_which_the_result_depends(harmful: tuple[str, ...], named: str) -> None:
+    """Both tiles are computed whole and loaded in part; of one of them, the rest is possibly not stored."""
+    one, other = (N if name in harmful else N // 2 for name in ("first", "second"))
+
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, N), "float32"), Y: T.Tensor((ROWS, one), "float32"), Z: T.Tensor((ROWS, other), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            first = T.alloc_ub((ROWS, N), "float32")
+            second = T.alloc_ub((ROWS, N), "float32")
+            T.copy(X[0:ROWS, 0:N // 2], first[0:ROWS, 0:N // 2])
+            T.copy(X[0:ROWS, 0:N // 2], second[0:ROWS, 0:N // 2])
+            T.tile.add(first, first, first)
+            T.tile.add(second, second, second)
+            T.copy(first[0:ROWS, 0:one], Y)
+            T.copy(second[0:ROWS, 0:other], Z)
+
+    launch = _launch(main, np.ones((ROWS, N), np.float32), *(np.zeros((ROWS, size), np.float32) for size in (one, other)))
+    (hazard,) = launch.hazards
+    assert (hazard.code, hazard.buffer) == ("S221", named)
+    result = "Y" if named == "first" else "Z"
+    assert f"T.tile.add({named}, {named}, {named})" in str(hazard) and f"bytes of {result} depend on them" in str(hazard)

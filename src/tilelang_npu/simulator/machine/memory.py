@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,25 @@ Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
 POISON = 0xFF
 """The byte that fills on-chip memory before a block starts. A read of unwritten memory then gives NaN, or -1 as an integer."""
+
+
+OTHER = 0x5B
+"""The byte that fills memory in a second run whose results are compared with those of a run with ``POISON``. It gives an
+ordinary number in every element type."""
+
+
+class Spot(NamedTuple):
+    """A range of bytes of an on-chip memory that is filled with ``POISON`` before a block starts.
+
+    Attributes:
+        memory: the memory, of all cores of the block.
+        start: the offset of the first byte.
+        end: the offset after the last byte.
+    """
+
+    memory: Space
+    start: int
+    end: int
 
 
 POISON_NOW: ContextVar[int] = ContextVar("tilelang_npu_poison_byte", default=POISON)
@@ -73,10 +92,13 @@ class CoreMemory:
             if used:
                 self._used.append(array[:used] if count == 1 else array)
 
-    def poison(self, byte: int = POISON) -> None:
-        """Fills the used parts of all memories with a byte, so that no data of an earlier block remain."""
+    def poison(self, byte: int = POISON, spot: Spot | None = None) -> None:
+        """Fills the used parts of all memories with a byte, so that no data of an earlier block remain, and the range of
+        ``spot`` with ``POISON``."""
         for used in self._used:
             used.fill(byte)
+        if spot is not None and spot.memory in self.arrays:
+            self.arrays[spot.memory][spot.start:spot.end] = POISON
 
 
 def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[Space, int]], count: int = 1,

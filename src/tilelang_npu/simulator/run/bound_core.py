@@ -13,7 +13,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.machine.batch_layout import BatchLayout
 from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_coroutines
 from tilelang_npu.simulator.machine.datapath import Multipliers, Product
-from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
+from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, Spot, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.op_records import CrossWait, Event, Stream
 from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
 from tilelang_npu.simulator.run.arguments import BoundArguments
@@ -45,6 +45,7 @@ class LaunchResources:
         view: the function that creates arrays in the generated code, such as ``numpy.ndarray``.
         observer: the object that code of ``ObservedEmitter`` calls before and after each op; None for other code.
         guard: creates the limits of the loops of a core, from the kind of core and ``most_ops``.
+        spot: a range of on-chip bytes that is filled with ``POISON`` before each block.
     """
 
     functions: Sequence[CompiledFunction]
@@ -55,6 +56,7 @@ class LaunchResources:
     view: Callable[..., object] = np.ndarray
     observer: Observer | None = None
     guard: Callable[[CoreKind, int | None], LoopGuard] = LoopGuard
+    spot: Spot | None = None
 
 
 def cores_of_block(program: Program, bound: BoundArguments, blocks: int, resources: LaunchResources) -> list[BoundCore]:
@@ -100,7 +102,7 @@ class BoundCore:
     def __init__(self, program: Program, index: int, sub: int, bound: BoundArguments, blocks: int, resources: LaunchResources,
                  memories: Mapping[str, CoreMemory], layout: BatchLayout | None = None,
                  shared: Sequence[Array | None] | None = None) -> None:
-        self._poison, self._layout = resources.poison, layout
+        self._poison, self._spot, self._layout = resources.poison, resources.spot, layout
         self._workspaces = program.workspaces
         self._workspace = (f"{program.workspace_from} gives {program.workspace} bytes of workspace to each of {blocks} blocks, "
                            "and a block needs more")
@@ -138,7 +140,7 @@ class BoundCore:
     def start(self) -> None:
         """Prepares the core for a new block: fills its memory with the poison byte, and starts an empty record."""
         if self._poison is not None:
-            self.memory.poison(self._poison)
+            self.memory.poison(self._poison, self._spot)
         self.events, self.gm = [], []
 
     def run_block(self, block: int) -> None:

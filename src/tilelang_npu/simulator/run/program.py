@@ -16,7 +16,7 @@ from tilelang_npu.sharing import Kept, once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.datapath import no_multiplier
-from tilelang_npu.simulator.machine.memory import POISON, POISON_NOW
+from tilelang_npu.simulator.machine.memory import POISON, POISON_NOW, Spot
 from tilelang_npu.simulator.machine.op_records import PeerWait, Stream
 from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
 from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
@@ -606,7 +606,7 @@ class Program:
 
     def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None,
-              most_ops: int | None = None) -> ReplayResult:
+              most_ops: int | None = None, spot: Spot | None = None) -> ReplayResult:
         """Runs blocks of a launch once more in program order, on copies of the arrays that they write.
 
         Memory of other cards is not written.
@@ -621,6 +621,7 @@ class Program:
                 these bytes are copied, and the copy is 0 elsewhere. With None whole arrays are copied.
             observer: called before and after every op with operands in memory.
             most_ops: the limit of the ops of a core in a block; None for the limits of a launch.
+            spot: a range of on-chip bytes that is filled with ``POISON``.
 
         Returns:
             the arrays after the run, of which the written ones are copies, and the record of each core.
@@ -628,7 +629,7 @@ class Program:
         arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self._computing if observer is None else self._observed
-        resources = LaunchResources(functions, most_ops, poison=poison, observer=observer)
+        resources = LaunchResources(functions, most_ops, poison=poison, spot=spot, observer=observer)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
         before = POISON_NOW.set(poison)

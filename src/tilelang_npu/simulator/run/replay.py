@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.memory import POISON, Array, as_bytes
+from tilelang_npu.simulator.machine.memory import POISON, Array, Spot, as_bytes
 from tilelang_npu.simulator.machine.op_records import ScalarAccess, accesses_to_gm, footprint
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Replay:
         return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
-              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
+              blank: Mapping[int, NDArray[np.bool_]] | None = None, spot: Spot | None = None) -> ReplayResult | None:
         """Runs a block on copies of the arrays with their initial contents, together with the blocks that it waits for.
 
         The initial contents are those that the class describes: test values, or the contents after the launch.
@@ -111,12 +111,14 @@ class Replay:
             poison: the byte that fills on-chip memory before the block.
             observer: called before and after every op with operands in memory.
             blank: for each argument, by number, a mask of the bytes that are filled with ``poison`` before the block.
+            spot: a range of on-chip bytes that is filled with ``POISON``.
 
         Returns:
             the copies after the run, and the record of the run; None if the launch was only traced and the block fails on test
             values.
         """
-        return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
+        return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank,
+                         spot)
 
     def watched(self, runs: Sequence[BlockRun], observer: Observer) -> bool:
         """Runs blocks concurrently with an observer, on copies of the arrays with the initial contents of :meth:`after`.
@@ -152,7 +154,8 @@ class Replay:
         return found
 
     def _run(self, bound: BoundArguments, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
-             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
+             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None,
+             spot: Spot | None = None) -> ReplayResult | None:
         recorded = self._recorded
         if blank is not None:
             bound = replace(bound, arrays=tuple(
@@ -161,14 +164,14 @@ class Replay:
         made_up = bound is not recorded.bound and blank is None
         try:
             return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans, observer=observer,
-                                          most_ops=self._most_ops(blocks) if made_up else None)
+                                          most_ops=self._most_ops(blocks) if made_up else None, spot=spot)
         except TileError as error:
             if recorded.traced:
                 self.failed.append(error)
                 return None
             if not made_up:
                 raise
-            return self._run(recorded.bound, blocks, poison, spans, observer)  # generated numbers did not work
+            return self._run(recorded.bound, blocks, poison, spans, observer, spot=spot)  # generated numbers did not work
 
 
     def _most_ops(self, blocks: Sequence[int]) -> int:

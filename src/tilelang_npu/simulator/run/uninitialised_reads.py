@@ -35,6 +35,7 @@ class UninitialisedRead(NamedTuple):
         start: the offset of the first unwritten byte in the memory.
         end: ``start`` plus the number of bytes that the access reads and the block has not written. If these bytes are not
             contiguous, ``end`` is not the offset after the last of them.
+        reach: the offset after the last byte that the access reads.
     """
 
     place: int
@@ -42,6 +43,7 @@ class UninitialisedRead(NamedTuple):
     access: Access
     start: int
     end: int
+    reach: int
 
 
 def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UninitialisedRead]:
@@ -80,7 +82,7 @@ def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: 
                 elif not writes and not view.all():
                     at = np.unravel_index(int((~view).argmax()), view.shape)
                     start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
-                    yield UninitialisedRead(place, record, access, start, start + int((~view).sum()))
+                    yield UninitialisedRead(place, record, access, start, start + int((~view).sum()), where.end)
                     view[...] = True
 
 

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.memory import POISON, Array
+from tilelang_npu.simulator.machine.memory import OTHER, POISON, Array
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.run.uninitialised_reads import from_other_cores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.shadow_memory import overlapping_elements
-from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, site_of
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import Space
 

@@ -9,11 +9,12 @@ these bytes have the values that another kernel left there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.memory import OTHER, POISON, Spot
 from tilelang_npu.simulator.machine.op_records import OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
@@ -21,43 +22,63 @@ from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import Pipe
 
-OTHER = 0x5B
-"""The byte that fills the memories in the second run. It gives an ordinary number in every element type; the byte of the first
-run, ``POISON``, gives NaN or -1."""
+_MAX_SUSPECTS = 16
+"""The number of reads of a block for which it is tried whether a result depends on their bytes."""
+
+
+class _Suspect(NamedTuple):
+    """A read of unwritten bytes, as a hazard that does not name a dependent result yet, and the bytes."""
+
+    hazard: Hazard
+    spot: Spot
 
 
 def find_uninitialised_memory(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """Yields a hazard for each block in which a result depends on a read of unwritten on-chip bytes, in the order of blocks.
-    The hazard names the first read of unwritten bytes by one of the block's cores.
+    The hazard names the first read of unwritten bytes on which a result depends.
 
     Args:
         recorded: the record of the launch.
         blocks: the blocks to check: one of each kind of event streams.
     """
     for run in blocks:
-        suspects: list[Hazard | None] = [
-            recorded.alike.made.get(("uninitialised", recorded.program.lanes[lane][0], id(stream)),
-                                    lambda run=run, lane=lane: _suspect(recorded, run, lane))  # type: ignore[misc]  # as above
-            for lane, stream in enumerate(run.streams)]
-        suspect = next((one for one in suspects if one is not None), None)
-        if suspect is not None:
-            left = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
-            hazard = dependent(recorded, run, suspect, *left)
+        suspects = [
+            suspect for lane, stream in enumerate(run.streams)
+            for suspect in recorded.alike.made.get(
+                ("uninitialised", recorded.program.lanes[lane][0], id(stream)),
+                lambda run=run, lane=lane: _suspects(recorded, run, lane))]  # type: ignore[misc]  # as above
+        if suspects:
+            hazard = _first_dependent(recorded, run, suspects)
             if hazard is not None:
                 yield hazard
             if recorded.program.global_sync:
                 return  # all blocks took part
 
 
-def _suspect(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Hazard | None:
-    """Returns the first read of unwritten bytes by a core, as a hazard that does not name a dependent result yet; None if there
-    is no such read."""
-    read = next(find_uninitialised_reads(recorded.program, run.streams, lane), None)
-    if read is None:
-        return None
-    access = read.access
-    site = site_of(recorded, run, lane, read.place, read.record, access.pipe, access.name)
-    return Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block, access.label)
+def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence[_Suspect]) -> Hazard | None:
+    """Returns the first of the suspected reads on whose bytes a result of a block depends; None if no result depends on
+    unwritten bytes. If a result depends only on the bytes of several reads together, this is the first read."""
+    first, second = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
+    found = dependent(recorded, run, suspects[0].hazard, first, second)
+    if found is None or len(suspects) == 1:
+        return found
+    # An ordinary number everywhere else: NaN of one buffer would hide that a result depends on another one, too.
+    each = (dependent(recorded, run, hazard, second, recorded.replay.after(run, poison=OTHER, spot=spot))
+            for hazard, spot in suspects[:_MAX_SUSPECTS])
+    return next((one for one in each if one is not None), found)
+
+
+def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> list[_Suspect]:
+    """Returns the reads of unwritten bytes by a core, of each buffer the first one."""
+    found: dict[tuple[str, str], _Suspect] = {}
+    for read in find_uninitialised_reads(recorded.program, run.streams, lane):
+        access = read.access
+        if (access.memory, access.label) not in found and len(found) < _MAX_SUSPECTS:
+            site = site_of(recorded, run, lane, read.place, read.record, access.pipe, access.name)
+            hazard = Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block,
+                            access.label)
+            found[access.memory, access.label] = _Suspect(hazard, Spot(access.memory, read.start, read.reach))
+    return list(found.values())
 
 
 def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: Pipe, operand: str) -> Site:

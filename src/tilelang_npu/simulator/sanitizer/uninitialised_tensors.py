@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.memory import OTHER, POISON
 from tilelang_npu.simulator.machine.op_records import Access, Footprint, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
-from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, site_of
 from tilelang_npu.target import name_of
 
 MOST = 16
