@@ -8,11 +8,12 @@ An iteration of a ``T.Parallel`` is called a point. A loop is replaced by vector
 - Executing each statement for all points before the next statement gives the same results as executing point by point: no point
   reads an element that another point writes (``analysis.parallel_dependence``).
 
-Conditions are resolved first (:mod:`.conditions`), so that no element is read whose condition does not hold. Any other loop,
-and a loop that takes fewer cycles point by point, is replaced by nested scalar loops, which are always correct. There are two
-cases in between. If rows of GM are gathered or stored by computed row numbers, the outer axes become scalar loops around vector
-operations over the inner axes. If the tiles of all rows do not fit in UB, a scalar loop executes vector operations for some
-rows at a time.
+A value that the body uses several times is computed once, if UB has room for its tile until the last use
+(:mod:`.shared_values`). Conditions are resolved first (:mod:`.conditions`), so that no element is read whose condition does not
+hold. Any other loop, and a loop that takes fewer cycles point by point, is replaced by nested scalar loops, which are always
+correct. There are two cases in between. If rows of GM are gathered or stored by computed row numbers, the outer axes become
+scalar loops around vector operations over the inner axes. If the tiles of all rows do not fit in UB, a scalar loop executes
+vector operations for some rows at a time.
 
 The pass runs early, on the traced tile dialect.
 """
@@ -54,6 +55,7 @@ from tilelang_npu.transforms.tile.vectorise_parallel.guarded_accesses import gua
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import Invariants, NotVectorisable, NotVectorisableAtOnce
 from tilelang_npu.transforms.tile.vectorise_parallel.rearranged_stores import INTERLEAVE_SCRATCH, Detours
 from tilelang_npu.transforms.tile.vectorise_parallel.reshape_axes import drop_unused_unit_axes, split_divided_axes
+from tilelang_npu.transforms.tile.vectorise_parallel.shared_values import merge_equal_values
 from tilelang_npu.transforms.tile.vectorise_parallel.vectoriser import Vectoriser
 
 
@@ -166,13 +168,16 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
     extents = _static_extents(loop, context.ranges)
     _check_statement_order(loop, extents, context.ranges)
     before = loop.prev_op
-    work = Vectoriser(loop, extents, context.chip, context.ranges)
-    statements = list(block.ops)
-    for position, op in enumerate(statements):
-        if isinstance(op, memref.LoadOp) and _stored_before_use(op, statements[position + 1:]):
-            work.keep_old_value(op)
-        elif isinstance(op, memref.StoreOp):
-            work.store(op)
+    merge_equal_values(block)
+    try:
+        work = _emit_statements(loop, extents, context, shares_values=True)
+        if work.kept:
+            _check_room(loop, before, context)
+    except NoRoom:  # a value that is kept needs a tile for longer
+        home = loop.parent_block()
+        assert home is not None
+        _erase_emitted(home, before, loop)
+        work = _emit_statements(loop, extents, context, shares_values=False)
     detours = work.detours
     if detours.uses_other_pipes and not context.rows:
         msg = "rearranging the elements needs operations of several pipes, and the author writes the waits between pipes"
@@ -182,6 +187,17 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
     if (detours.rearranged or detours.unaligned) and detours.cycles >= _serial_cycles(loop, extents, context.chip):
         raise _slower_error(detours)
     return detours
+
+
+def _emit_statements(loop: tile.ParallelOp, extents: list[int], context: _Context, *, shares_values: bool) -> Vectoriser:
+    """Emits the vector operations of all statements of a loop before it."""
+    work = Vectoriser(loop, extents, context.chip, context.ranges, shares_values=shares_values)
+    statements = list(loop.body.block.ops)
+    for position, op in enumerate(statements):
+        if isinstance(op, memref.StoreOp):
+            work.keep_values_before(op, statements[position + 1:])
+            work.store(op)
+    return work
 
 
 class VectorWorkSlower(NotVectorisable):
@@ -291,21 +307,6 @@ def _point_cycles(body: list[Operation], chip: Chip) -> float:
     unit, accesses = chip.scalar, [op for op in body if isinstance(op, memref.LoadOp | memref.StoreOp)]
     point = sum(unit.load if isinstance(op, memref.LoadOp) else unit.store for op in accesses)
     return point + unit.alu * (len(body) - len(accesses)) + scalar_loop_cycles(chip)
-
-
-def _stored_before_use(load: memref.LoadOp, rest: list[Operation]) -> bool:
-    """Whether the loaded element is overwritten before the last statement that needs its old value."""
-    pending = {load.res}
-    overwritten = False
-    for op in rest:
-        uses = any(operand in pending for operand in op.operands)
-        if uses and overwritten and isinstance(op, memref.StoreOp):
-            return True
-        if uses and not isinstance(op, memref.StoreOp):
-            pending.update(op.results)
-        if isinstance(op, memref.StoreOp) and root_of(op.memref) is root_of(load.memref):
-            overwritten = True
-    return False
 
 
 def _emit_scalar_loops(loop: tile.ParallelOp) -> None:

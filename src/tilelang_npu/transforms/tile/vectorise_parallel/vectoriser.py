@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import (
@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import (
     MemRefType,
     UnrealizedConversionCastOp,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.analysis.block_alignment import is_block_aligned
-from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_type_of, root_of, space_of
+from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_type_of, root_of, space_of, users_of
 from tilelang_npu.analysis.cast_paths import cast_path
 from tilelang_npu.analysis.index_sums import IndexSum, region_indices
 from tilelang_npu.analysis.ranges import Ranges
@@ -44,6 +44,7 @@ from tilelang_npu.transforms.tile.vectorise_parallel.rearranged_stores import (
     Detours,
     find_interleavings,
 )
+from tilelang_npu.transforms.tile.vectorise_parallel.shared_values import is_shared, operations_of
 from tilelang_npu.transforms.tile.vectorise_parallel.vector_tiles import I16, VectorTiles
 
 _FUNCTIONS: dict[str, str] = {
@@ -95,20 +96,25 @@ class Vectoriser(VectorTiles):
         extents: the sizes of the loop's iteration space.
         chip: the chip whose cycle counts decide between detours.
         ranges: bounds of scalars.
+        shares_values: whether a value that is used several times is computed once, and kept in a tile until the last use.
 
     Attributes:
         detours: emits the loads and stores whose elements, in the order of the loop, are no aligned region.
-        old_values: loaded values that are used after a store overwrites the element, with the tiles that keep these values.
+        kept: values with the tiles that hold them: loaded values that are used after a store overwrites the element, and
+            computed values that are used several times.
     """
 
-    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip, ranges: Ranges):
+    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip, ranges: Ranges, *,
+                 shares_values: bool) -> None:
         super().__init__(loop, extents)
         self.chip = chip
         self.invariants = Invariants(loop)
         self.widths = IndexWidths(ranges)
         loads = [op for op in loop.body.block.ops if isinstance(op, memref.LoadOp)]
         self.detours = Detours(loop, extents, chip, {(load.memref, self.index_sums(load)) for load in loads})
-        self.old_values: dict[SSAValue, SSAValue] = {}
+        self.kept: dict[SSAValue, SSAValue] = {}
+        self._shares_values = shares_values
+        self._stored_later: set[SSAValue] = set()
         self._loaded: dict[tuple[SSAValue, tuple[IndexSum | None, ...]], SSAValue] = {}
         groups = find_interleavings(loop, self.invariants, extents, ranges)
         self._interleavings = {store: group for group in groups for store in group.stores}
@@ -139,15 +145,14 @@ class Vectoriser(VectorTiles):
         kind = region.type
         assert isinstance(kind, MemRefType)
         here = MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
-        if space_of(load.memref) == "gm":
-            landing = self.emit(tile.AllocOp(PARALLEL_LABEL, here)).results[0]
-            self.emit(tile.CopyOp(region, landing))
-            return landing
-        self.erase_unused_view(region)
         known = self._loaded.get((load.memref, places))
         if known is None:
             known = self._loaded[load.memref, places] = self.emit(tile.AllocOp(PARALLEL_LABEL, here)).results[0]
+            if space_of(load.memref) == "gm":
+                self.emit(tile.CopyOp(region, known))
+                return known
             self.detours.load_unaligned(load.memref, found, known)
+        self.erase_unused_view(region)
         return known
 
     def _load_rearranged(self, load: memref.LoadOp, places: tuple[IndexSum | None, ...]) -> SSAValue:
@@ -218,7 +223,45 @@ class Vectoriser(VectorTiles):
                     part = scaled
                 self.emit(tile.ElementwiseOp("add", [target, self.broadcast(part)], target))
 
-    def keep_old_value(self, load: memref.LoadOp) -> None:
+    def keep_values_before(self, store: memref.StoreOp, later: Sequence[Operation]) -> None:
+        """Emits, before a statement, tiles of the values that later statements use and that the statement would change.
+
+        Args:
+            store: the statement, which overwrites elements.
+            later: the operations of the body after the statement.
+        """
+        root, after = root_of(store.memref), set(later)
+        stores = [op for op in later if isinstance(op, memref.StoreOp)]
+        self._stored_later = {root_of(op.memref) for op in stores}
+
+        def is_old(owner: Operation | Block) -> TypeGuard[memref.LoadOp]:
+            return isinstance(owner, memref.LoadOp) and root_of(owner.memref) is root and owner not in after
+
+        def dependent() -> set[SSAValue]:
+            """Returns the values that are computed from old elements, but from no value that is kept."""
+            found = set[SSAValue]()
+            for op in self.loop.body.block.ops:
+                if is_old(op) or any(operand in found for operand in op.operands):
+                    found.update(value for value in op.results if value not in self.kept)
+            return found
+
+        pending, old = [value for op in stores for value in op.operands], dependent()
+        while pending:
+            value = pending.pop()
+            if value not in old:
+                continue
+            owner = value.owner
+            if is_old(owner):
+                self._keep_old_value(owner)
+                old = dependent()
+            elif isinstance(owner, Operation) and owner not in after and self._is_kept_when_computed(value):
+                self.operand(value)
+                old = dependent()
+            elif isinstance(owner, Operation):
+                old.discard(value)  # its operands decide
+                pending.extend(owner.operands)
+
+    def _keep_old_value(self, load: memref.LoadOp) -> None:
         """Emits a copy of the tile of a load, because the element is overwritten before the last use of the loaded value."""
         source = self.load(load)
         kind = source.type
@@ -226,7 +269,26 @@ class Vectoriser(VectorTiles):
         copy = self.emit(tile.AllocOp(PARALLEL_LABEL, MemRefType(kind.element_type, kind.shape,
                                                                  memory_space=hivm.address_space("ub")))).results[0]
         self.emit(tile.CopyOp(source, copy))
-        self.old_values[load.res] = copy
+        self.kept[load.res] = copy
+
+    def _is_kept_when_computed(self, value: SSAValue) -> bool:
+        """Whether the tile of a value is kept for its other uses. Indices are not: they have no element type of their own."""
+        return (self._shares_values and not isinstance(value.type, IndexType) and is_shared(value)
+                and self._is_computed(value))
+
+    def _keeps_elements(self, target: SSAValue) -> bool:
+        """Whether a tile keeps its elements until the end of the body, and vector operations can read it.
+
+        A buffer that is an operand of a matrix product is possibly in L1, which they cannot read.
+        """
+        root = root_of(target)
+        return (tile.shape_of(target) == tuple(self.extents) and root not in self._stored_later
+                and not any(isinstance(user, tile.GemmOp) for user in users_of(root)))
+
+    def _is_worth_a_copy(self, value: SSAValue) -> bool:
+        """Whether computing a value again takes longer than copying its tile."""
+        computed = [op for op in operations_of(value, self.loop.body.block) if self._is_computed(op.results[0])]
+        return len(computed) > 1 or any(op.name == "arith.divf" or op.name.startswith("math.") for op in computed)
 
     def store(self, store: memref.StoreOp) -> None:
         """Emits the vector operations for one statement ``target[...] = expression``, for all points.
@@ -323,7 +385,7 @@ class Vectoriser(VectorTiles):
                 region_indices(self.index_sums(owner)) is not None):
             found = indices_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
             source = region_of(self.loop, owner.memref, found, self.extents)
-            if tile.shape_of(source) == tile.shape_of(place) and value not in self.old_values:
+            if tile.shape_of(source) == tile.shape_of(place) and value not in self.kept:
                 self.emit(tile.CopyOp(source, place))
                 return
         if self.invariants.is_variant(value):
@@ -334,7 +396,7 @@ class Vectoriser(VectorTiles):
     def _is_accumulator(self, value: SSAValue) -> bool:
         """Whether a value is an element of L0C, which is converted on its way out."""
         owner = value.owner
-        return isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "cc" and value not in self.old_values
+        return isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "cc" and value not in self.kept
 
     def compute(self, value: SSAValue, target: SSAValue) -> None:
         """Emits the vector operations that compute an expression, for all points, into a tile.
@@ -346,6 +408,13 @@ class Vectoriser(VectorTiles):
             self.emit(tile.FillOp(self._scalar_operand(value), target))
             return
         owner = value.owner
+        if self._is_kept_when_computed(value) and self._keeps_elements(target):
+            self._compute_op(owner, target)
+            self.kept[value] = target
+            return
+        if value in self.kept or (self._is_kept_when_computed(value) and self._is_worth_a_copy(value)):
+            self.emit(tile.CopyOp(self.operand(value), target))
+            return
         if isinstance(owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
@@ -371,7 +440,7 @@ class Vectoriser(VectorTiles):
             return self._index_tile(value, into, index or self.widths.type_holding(value))
         if not self.invariants.is_variant(value):
             return self._scalar_operand(value)
-        early = self.old_values.get(value)
+        early = self.kept.get(value)
         if early is not None:
             return early
         owner = value.owner
@@ -382,8 +451,11 @@ class Vectoriser(VectorTiles):
             return self.view_as(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
             return self.load(owner)
-        place = self.allocate(value.type) if into is None else into
+        kept = self._is_kept_when_computed(value)
+        place = self.allocate(value.type) if into is None or kept else into
         self._compute_op(owner, place)
+        if kept:
+            self.kept[value] = place
         return place
 
     def _index_tile(self, value: SSAValue, into: SSAValue | None, element: IntegerType) -> SSAValue:
@@ -425,6 +497,8 @@ class Vectoriser(VectorTiles):
         readers = [position for position, value in enumerate(operands) if self._reads_buffer(value, root)]
         if len(readers) != 1 or not self._is_computed(operands[readers[0]]):
             return None
+        if self._is_kept_when_computed(operands[readers[0]]):
+            return None
         read = operands[readers[0]].type
         element = self._operand_element_type(entry, operands, target) if isinstance(read, IndexType) else read
         return readers[0] if element == kind.element_type else None
@@ -439,7 +513,7 @@ class Vectoriser(VectorTiles):
     def _is_computed(self, value: SSAValue) -> bool:
         """Whether a vector operation computes a value."""
         owner = value.owner
-        if not isinstance(owner, Operation) or value in self.old_values or not self.invariants.is_variant(value):
+        if not isinstance(owner, Operation) or value in self.kept or not self.invariants.is_variant(value):
             return False
         made = any(owner.name in names for names in (_FUNCTIONS, _CASTS, _ROUNDINGS)) or isinstance(owner, arith.NegfOp)
         return made and self._index_form(value, I32) is None
@@ -448,8 +522,8 @@ class Vectoriser(VectorTiles):
         """Whether a variant value is computed from the present elements of a buffer."""
         owner = value.owner
         if isinstance(owner, memref.LoadOp):
-            return value not in self.old_values and root_of(owner.memref) is root
-        return isinstance(owner, Operation) and self.invariants.is_variant(value) and any(
+            return value not in self.kept and root_of(owner.memref) is root
+        return isinstance(owner, Operation) and value not in self.kept and self.invariants.is_variant(value) and any(
             self._reads_buffer(operand, root) for operand in owner.operands)
 
     def _scalar_operand(self, value: SSAValue, index: IntegerType = I32) -> SSAValue:
