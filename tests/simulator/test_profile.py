@@ -341,8 +341,12 @@ def test_a_profile_of_generated_inputs_says_so() -> None:
 
     kernel = tilelang.compile(rows, target="npuir")
     words = "on generated inputs, and the time depends on their elements"
-    assert words in str(kernel.profile()).splitlines()[1]
+    made = kernel.profile(edits=False)
+    assert words in str(made).splitlines()[1]
+    assert f"This launch ran {words}" in made.html() and made.to_dict()["generated_inputs"] is True
     other = tilelang.compile(rows, target="npuir")
     other(np.full(4, 3, np.int32), *np.zeros((2, 64, 64), np.float32))
-    assert words not in str(other.profile())
+    made = other.profile(edits=False)
+    assert words not in str(made) and f"This launch ran {words}" not in made.html()
+    assert made.to_dict()["generated_inputs"] is False
     assert words not in str(other.profile(np.ones(4, np.int32), *np.zeros((2, 64, 64), np.float32)))

@@ -15,7 +15,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
 ROWS, COLUMNS = 16, 64
-Body = Callable[[Any, Any, Any, Any, Any], None]
+Body = Callable[..., None]
 
 
 def kernel_of(body: Body, dtype: str = "float32") -> Any:
@@ -29,11 +29,15 @@ def kernel_of(body: Body, dtype: str = "float32") -> Any:
             x = T.alloc_shared(shape, dtype)
             y = T.alloc_shared(shape, dtype)
             z = T.alloc_shared(shape, dtype)
+            row = T.alloc_shared((COLUMNS,), dtype)
+            column = T.alloc_shared((ROWS, 1), dtype)
             T.copy(X, x)
             T.copy(Y, y)
+            T.copy(X[0, 0:COLUMNS], row)
+            T.reduce_max(x, column, dim=1)
             T.fill(z, 1)
             for i, j in T.Parallel(ROWS, COLUMNS):
-                statements(x, y, z, i, j)
+                statements(x, y, z, row, column, i, j)
             T.copy(x, X)
             T.copy(y, Y)
             T.copy(z, Z)
@@ -50,31 +54,31 @@ def is_right(kernel: Any) -> bool:
     return bool(kernel.check(*(rng.standard_normal((ROWS, COLUMNS)).astype(np.float32) for _ in range(3))))
 
 
-def named(x: Any, y: Any, z: Any, i: Any, j: Any) -> None:
+def named(x: Any, y: Any, z: Any, row: Any, column: Any, i: Any, j: Any) -> None:
     s = T.exp(x[i, j])
     y[i, j] = s * s
     z[i, j] = s + y[i, j]
 
 
-def written_twice(x: Any, y: Any, z: Any, i: Any, j: Any) -> None:
+def written_twice(x: Any, y: Any, z: Any, row: Any, column: Any, i: Any, j: Any) -> None:
     y[i, j] = T.exp(x[i, j]) * T.exp(x[i, j])
     z[i, j] = T.exp(x[i, j]) + y[i, j]
 
 
-def stored_and_used(x: Any, y: Any, z: Any, i: Any, j: Any) -> None:
+def stored_and_used(x: Any, y: Any, z: Any, row: Any, column: Any, i: Any, j: Any) -> None:
     s = T.exp(x[i, j])
     y[i, j] = s
     z[i, j] = s + 1.0
 
 
-def stored_and_overwritten(x: Any, y: Any, z: Any, i: Any, j: Any) -> None:
+def stored_and_overwritten(x: Any, y: Any, z: Any, row: Any, column: Any, i: Any, j: Any) -> None:
     s = T.exp(x[i, j]) * 2.0
     y[i, j] = s
     y[i, j] = y[i, j] + s
     z[i, j] = s + 1.0
 
 
-def source_overwritten(x: Any, y: Any, z: Any, i: Any, j: Any) -> None:
+def source_overwritten(x: Any, y: Any, z: Any, row: Any, column: Any, i: Any, j: Any) -> None:
     s = T.exp(x[i, j])
     x[i, j] = x[i, j] + y[i, j]
     y[i, j] = s * x[i, j]
@@ -92,7 +96,7 @@ def test_a_value_is_computed_once(body: Body, exps: int) -> None:
 def test_a_value_that_is_stored_is_read_from_there() -> None:
     text = kernel_of(stored_and_used).mlir("vectorise-parallel")
     assert text.count('tile.alloc "T.Parallel"') == 0
-    assert text.count("tile.copy") == 5, "no copy but those of the author"
+    assert text.count("tile.copy") == 6, "no copy but those of the author"
 
 
 def test_elements_in_gm_are_loaded_once() -> None:
@@ -108,6 +112,39 @@ def test_elements_in_gm_are_loaded_once() -> None:
     assert kernel.mlir("vectorise-parallel").count("tile.copy %X") == 1
     x = np.linspace(-2, 2, 64, dtype=np.float32)
     assert kernel.check(x, np.zeros_like(x))
+
+
+def rows_and_columns(dtype: str = "float32") -> Any:
+    shape = (24, 48)
+
+    @T.prim_func
+    def main(X: T.Tensor(shape, dtype), R: T.Tensor((48,), dtype), C: T.Tensor((24,), dtype), Y: T.Tensor(shape, dtype)):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_shared(shape, dtype)
+            r = T.alloc_shared((48,), dtype)
+            c = T.alloc_shared((24,), dtype)
+            T.copy(X, x)
+            T.copy(R, r)
+            T.copy(C, c)
+            for i, j in T.Parallel(*shape):
+                scale = T.cast(i, dtype) / T.abs(c[i])
+                x[i, j] = x[i, j] * scale + (r[j] * r[j] - scale)
+            T.copy(x, Y)
+
+    return tilelang.compile(main, target="npuir")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_values_of_a_row_or_a_column_are_computed_for_one(dtype: str) -> None:
+    kernel = rows_and_columns(dtype)
+    text = kernel.mlir("vectorise-parallel")
+    kind = {"float32": "f32", "float16": "f16"}[dtype]
+    (division,) = [line for line in text.splitlines() if '"div"' in line]
+    (square,) = [line for line in text.splitlines() if '"mul"' in line and "1x48x" in line.partition("outs")[2]]
+    assert f"outs(%{division.partition('outs(%')[2].partition(' ')[0]} : memref<24x1x{kind}" in division and square
+    rng = np.random.default_rng(0)
+    x, r, c = (rng.uniform(0.5, 2, size).astype(dtype) for size in ((24, 48), 48, 24))
+    assert kernel.check(x, r, c, np.zeros_like(x))
 
 
 def test_without_room_a_value_is_computed_again() -> None:
@@ -140,7 +177,8 @@ def statements_of(rng: random.Random) -> list[str]:
     def value(depth: int) -> str:
         kind = rng.random()
         if depth == 0 or kind < 0.2:
-            return rng.choice([*names, *names, "x[i, j]", "y[i, j]", "z[i, j]", "1.5"])
+            return rng.choice([*names, *names, "x[i, j]", "y[i, j]", "z[i, j]", "row[j]", "column[i, 0]", "1.5",
+                               "T.cast(i, 'float32')"])
         if kind < 0.4:
             return f"{rng.choice(('T.abs', 'T.sigmoid', '-'))}({value(depth - 1)})"
         return f"({value(depth - 1)} {rng.choice('+-*')} {value(depth - 1)})"
@@ -159,7 +197,8 @@ def statements_of(rng: random.Random) -> list[str]:
 def test_random_bodies(seed: int, tmp_path: Path) -> None:
     lines = statements_of(random.Random(seed))
     path = tmp_path / f"body_{seed}.py"
-    path.write_text("import tilelang_npu.language as T\n\n\ndef body(x, y, z, i, j):\n    " + "\n    ".join(lines) + "\n")
+    head = "import tilelang_npu.language as T\n\n\ndef body(x, y, z, row, column, i, j):\n"
+    path.write_text(head + "".join(f"    {line}\n" for line in lines))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,10 +1,10 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
-// x[i // 2, j // 2]: the vector unit also computes the indices, 32 in a row.
-// CHECK:      tile.elementwise "bitwise_rshift" {{.*}} outs(%[[I:.*]] : memref<63x63xi32
+// x[i // 2, j // 2]: the vector unit also computes the indices, 32 in a row: i // 2 of a column and j // 2 of a row.
+// CHECK:      tile.elementwise "bitwise_rshift" {{.*}} outs(%[[I:.*]] : memref<63x1xi32
 // CHECK:      %[[BY:.*]] = arith.constant 32 : i32
-// CHECK:      tile.elementwise "mul" ins(%[[I]], %[[BY]] : {{.*}}) outs(%[[ROW:.*]] : memref<63x63xi32
+// CHECK:      tile.elementwise "mul" ins(%[[I]], %[[BY]] : {{.*}}) outs(%[[ROW:.*]] : memref<63x1xi32
 // CHECK-NEXT: tile.elementwise "add" ins(%[[AT:.*]], %[[ROW]] : {{.*}}) outs(%[[AT]] :
-// CHECK:      tile.elementwise "bitwise_rshift" {{.*}} outs(%[[J:.*]] : memref<63x63xi32
+// CHECK:      tile.elementwise "bitwise_rshift" {{.*}} outs(%[[J:.*]] : memref<1x63xi32
 // CHECK-NEXT: tile.elementwise "add" ins(%[[AT]], %[[J]] : {{.*}}) outs(%[[AT]] :
 // CHECK:      tile.call "gather"
 // CHECK-NOT:  scf.for

@@ -233,7 +233,7 @@ class Profile(Report):
         """Returns all tables of the profile as a dict that JSON can hold."""
         return {
             "kernel": self.kernel, "chip": self.chip, "time_us": self.time_us, "launch_us": self.launch.launch_us,
-            "blocks": self.launch.blocks,
+            "blocks": self.launch.blocks, "generated_inputs": self.is_of_generated_inputs,
             "critical_path": [part.to_dict() for part in self.critical_path],
             "pipes": [row.to_dict() for row in self.pipes],
             "lines": [row.to_dict() for row in self.lines],

@@ -15,6 +15,7 @@ from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.core_balance import core_balance
 from tilelang_npu.simulator.result.profile.hivm_listing import NO_TIME, hivm_listing, time_margin
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_names
+from tilelang_npu.simulator.result.profile.profile_text import GENERATED_NOTE
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -124,7 +125,8 @@ def _profile(one: Profile, name: str, file: str) -> str:
         "Bytes": _bytes(one),
         "Tensors": "".join(_tensors(one)),
     }
-    report = "".join(f"<section><h2>{escape(title)}</h2>{body}</section>" for title, body in sections.items())
+    note = f"<p>This launch ran {escape(GENERATED_NOTE)}.</p>" if one.is_of_generated_inputs else ""
+    report = note + "".join(f"<section><h2>{escape(title)}</h2>{body}</section>" for title, body in sections.items())
     return f'{head}<div class="report">{report}</div><div class="hivm">{"".join(_hivm(one, file))}</div>'
 
 

@@ -13,6 +13,8 @@ SHOWN = 0.01
 """The minimum share of the time for which a row is shown."""
 STALLS = 3
 """The maximum number of stalls that are listed for a pipe."""
+GENERATED_NOTE = "on generated inputs, and the time depends on their elements: call the kernel first, or pass arrays"
+"""What is said of a profile whose launch ran on generated inputs."""
 
 
 def text(profile: Profile) -> str:
@@ -30,7 +32,7 @@ def text(profile: Profile) -> str:
     }
     found = [f"{profile.kernel} on {profile.chip}, modelled: {profile.time_us:.2f} us, {profile.launch.blocks} blocks"]
     if profile.is_of_generated_inputs:
-        found.append("  on generated inputs, and the time depends on their elements: call the kernel first, or pass arrays")
+        found.append(f"  {GENERATED_NOTE}")
     for title, lines in sections.items():
         shown = list(lines)
         if shown:

@@ -22,11 +22,16 @@ class VectorTiles:
     Args:
         loop: the loop.
         extents: the sizes of the iteration space; most tiles have this shape.
+
+    Attributes:
+        shape: the shape of the tiles of the value that is being computed: ``extents``, or 1 for the axes on which the value
+            does not depend.
     """
 
     def __init__(self, loop: tile.ParallelOp, extents: list[int]) -> None:
         self.loop = loop
         self.extents = extents
+        self.shape = tuple(extents)
 
     def emit(self, op: Operation) -> Operation:
         """Inserts an operation before the loop, with the loop's source location; returns the operation."""
@@ -41,9 +46,9 @@ class VectorTiles:
 
         Args:
             element: the element type.
-            shape: the shape of the tile; by default that of the iteration space.
+            shape: the shape of the tile; by default :attr:`shape`.
         """
-        kind = MemRefType(element, self.extents if shape is None else shape, memory_space=hivm.address_space("ub"))
+        kind = MemRefType(element, self.shape if shape is None else shape, memory_space=hivm.address_space("ub"))
         return self.emit(tile.AllocOp(PARALLEL_LABEL, kind)).results[0]
 
     def view_as(self, tile_value: SSAValue, element: Attribute) -> SSAValue:
@@ -73,8 +78,8 @@ class VectorTiles:
         return self.emit(UnrealizedConversionCastOp.get([value], [wanted])).results[0]
 
     def broadcast(self, part: SSAValue) -> SSAValue:
-        """Returns ``part`` broadcast to the shape of the iteration space; ``part`` itself if it has this shape."""
-        if tile.shape_of(part) == tuple(self.extents):
+        """Returns ``part`` broadcast to :attr:`shape`; ``part`` itself if it has this shape."""
+        if tile.shape_of(part) == self.shape:
             return part
         wide = self.allocate(element_type_of(part))
         self.emit(tile.BroadcastOp(part, wide))

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     UnrealizedConversionCastOp,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.analysis.block_alignment import is_block_aligned
@@ -71,7 +71,7 @@ _UNSIGNED_COMPARISONS = {6: "lt", 7: "le", 8: "gt", 9: "ge"}
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # predicates of arith.cmpf, ordered
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered, which differ for NaN only
 
-I8 = IntegerType(8)
+I1, I8 = IntegerType(1), IntegerType(8)
 _COMPUTED_IN_INT16 = "bitwise_lshift"
 """The operation that is computed in int16 for int8, which the Vector core does not shift left; the low byte of the result is
 the same.
@@ -114,6 +114,7 @@ class Vectoriser(VectorTiles):
         self.detours = Detours(loop, extents, chip, {(load.memref, self.index_sums(load)) for load in loads})
         self.kept: dict[SSAValue, SSAValue] = {}
         self._shares_values = shares_values
+        self._axes: dict[SSAValue, frozenset[int] | None] = {}
         self._stored_later: set[SSAValue] = set()
         self._loaded: dict[tuple[SSAValue, tuple[IndexSum | None, ...]], SSAValue] = {}
         groups = find_interleavings(loop, self.invariants, extents, ranges)
@@ -217,11 +218,10 @@ class Vectoriser(VectorTiles):
             if place is None:
                 part = self.operand(value, index=I32)
                 if stride != 1:
-                    scaled = self.allocate(I32)
-                    wide = self.broadcast(part)
-                    self.emit(tile.ElementwiseOp("mul", [wide, self.constant(stride)], scaled))
+                    scaled = self.allocate(I32, tile.shape_of(part))
+                    self.emit(tile.ElementwiseOp("mul", [part, self.constant(stride)], scaled))
                     part = scaled
-                self.emit(tile.ElementwiseOp("add", [target, self.broadcast(part)], target))
+                self.emit(tile.ElementwiseOp("add", [target, part], target))
 
     def keep_values_before(self, store: memref.StoreOp, later: Sequence[Operation]) -> None:
         """Emits, before a statement, tiles of the values that later statements use and that the statement would change.
@@ -408,14 +408,13 @@ class Vectoriser(VectorTiles):
             self.emit(tile.FillOp(self._scalar_operand(value), target))
             return
         owner = value.owner
-        if self._is_kept_when_computed(value) and self._keeps_elements(target):
+        keeps, is_whole = self._is_kept_when_computed(value), self._shape_to_compute(value) == self.shape
+        if keeps and is_whole and self._keeps_elements(target):
             self._compute_op(owner, target)
             self.kept[value] = target
             return
-        if value in self.kept or (self._is_kept_when_computed(value) and self._is_worth_a_copy(value)):
-            self.emit(tile.CopyOp(self.operand(value), target))
-            return
-        if isinstance(owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
+        if value in self.kept or (keeps and (not is_whole or self._is_worth_a_copy(value))) or isinstance(
+                owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
                 self.emit(tile.CopyOp(source, target))
@@ -451,17 +450,60 @@ class Vectoriser(VectorTiles):
             return self.view_as(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
             return self.load(owner)
-        kept = self._is_kept_when_computed(value)
-        place = self.allocate(value.type) if into is None or kept else into
+        kept, shape, around = self._is_kept_when_computed(value), self._shape_to_compute(value), self.shape
+        self.shape = shape
+        place = self.allocate(value.type) if into is None or kept or tile.shape_of(into) != shape else into
         self._compute_op(owner, place)
+        self.shape = around
         if kept:
             self.kept[value] = place
         return place
+
+    def _shape_to_compute(self, value: SSAValue) -> tuple[int, ...]:
+        """Returns the shape of the tile into which a value is computed: 1 for each axis on which the value does not depend.
+
+        Conditions, and values that are computed from elements that must be rearranged, have tiles of the whole iteration space.
+        """
+        if value not in self._axes:
+            self._axes[value] = self._axes_of(value)
+        axes = self._axes[value]
+        return tuple(extent if axes is None or axis in axes else 1 for axis, extent in enumerate(self.extents))
+
+    def _axes_of(self, value: SSAValue) -> frozenset[int] | None:
+        """Returns the axes on which a value depends; None for a value that needs a tile of the whole iteration space."""
+        owner = value.owner
+        if isinstance(owner, Block):
+            if owner is self.loop.body.block and isinstance(value, BlockArgument):
+                return frozenset({value.index})
+            return frozenset()
+        if not self.invariants.is_variant(value):
+            return frozenset()
+        is_region = not isinstance(owner, memref.LoadOp) or region_indices(self.index_sums(owner)) is not None
+        if value.type == I1 or not is_region:
+            return None
+        found = frozenset[int]()
+        for operand in owner.operands:
+            if isinstance(operand.type, MemRefType):
+                continue
+            if operand not in self._axes:
+                self._axes[operand] = self._axes_of(operand)
+            axes = self._axes[operand]
+            if axes is None:
+                return None
+            found |= axes
+        return found
 
     def _index_tile(self, value: SSAValue, into: SSAValue | None, element: IntegerType) -> SSAValue:
         """Returns an index as int32 or int64, by its low bits."""
         if not self.invariants.is_variant(value):
             return self._scalar_operand(value, element)
+        shape, around = self._shape_to_compute(value), self.shape
+        self.shape = shape
+        made = self._emit_index(value, into if into is not None and tile.shape_of(into) == shape else None, element)
+        self.shape = around
+        return made
+
+    def _emit_index(self, value: SSAValue, into: SSAValue | None, element: IntegerType) -> SSAValue:
         places = self._index_form(value, element)
         if places is not None:
             place = self.allocate(element)
@@ -470,7 +512,7 @@ class Vectoriser(VectorTiles):
         owner = value.owner
         if isinstance(owner, arith.IndexCastOp):
             given, inner = owner.input, owner.input.owner
-            if not isinstance(inner, (arith.ExtSIOp, arith.ExtUIOp)) or inner.input.type == IntegerType(1):
+            if not isinstance(inner, (arith.ExtSIOp, arith.ExtUIOp)) or inner.input.type == I1:
                 return self.convert_integers(self.operand(given), element)
             narrow = self.operand(inner.input)
             if isinstance(inner, arith.ExtSIOp):
@@ -497,7 +539,8 @@ class Vectoriser(VectorTiles):
         readers = [position for position, value in enumerate(operands) if self._reads_buffer(value, root)]
         if len(readers) != 1 or not self._is_computed(operands[readers[0]]):
             return None
-        if self._is_kept_when_computed(operands[readers[0]]):
+        if self._is_kept_when_computed(operands[readers[0]]) or (
+                self._shape_to_compute(operands[readers[0]]) != tile.shape_of(target)):
             return None
         read = operands[readers[0]].type
         element = self._operand_element_type(entry, operands, target) if isinstance(read, IndexType) else read
@@ -697,25 +740,27 @@ class Vectoriser(VectorTiles):
         index = element if isinstance(element, IntegerType) else None
         inputs = [self.operand(operand, target if position == inside else None, index=index)
                   for position, operand in enumerate(operands)]
-        place = self.allocate(I16) if widened else target
+        shapes = {tile.shape_of(value) for value in inputs if isinstance(value.type, MemRefType)}
+        part = next(iter(shapes)) if len(shapes) == 1 and not entry.broadcast and entry.result != "bool" else self.shape
+        own = target if part == self.shape else self.allocate(element_type_of(target), part)
+        place = self.allocate(I16, part) if widened else own
         if widened:
             inputs = [self.in_int16(value) for value in inputs]
         for position, value in enumerate(inputs):
             shaped = isinstance(value.type, MemRefType)
             if not shaped and position not in entry.scalar:
-                filled = self.allocate(value.type)
+                filled = self.allocate(value.type, part)
                 self.emit(tile.FillOp(value, filled))
                 inputs[position] = filled
-            elif shaped and not entry.broadcast and tile.shape_of(value) != tile.shape_of(target):
-                wide = self.allocate(element_type_of(value))
-                self.emit(tile.BroadcastOp(value, wide))
-                inputs[position] = wide
+            elif shaped and not entry.broadcast and tile.shape_of(value) != part:
+                inputs[position] = self.broadcast(value)
         if unsigned:  # unsignedness is in the element type, and tiles are kept as signed
             inputs, place = list(map(self.as_unsigned, inputs)), self.as_unsigned(place)
         self.emit(tile.ElementwiseOp(name, inputs, place, dict(clauses)))
         if widened:
-            self.emit(tile.CopyOp(place, target, round_mode=_CASTS["arith.trunci"]))
-
+            self.emit(tile.CopyOp(place, own, round_mode=_CASTS["arith.trunci"]))
+        if own is not target:
+            self.emit(tile.BroadcastOp(own, target))
 
 
 __all__ = ["Vectoriser"]
