@@ -51,7 +51,7 @@ def test_passes_stand_next_to_their_stages_in_the_order_of_registration() -> Non
                         ("d", {"after": "b"}), ("e", {"before": "split-launches"}), ("f", {"after": "hivm"})):
         register_pass(**place)(make_pass(name))
     names = pipeline.stage_names()
-    assert names[names.index("hoist-loads") - 1:][:6] == ["c", "hoist-loads", "a", "b", "d", "pipeline-loops"]
+    assert names[names.index("hoist-loads") - 1:][:6] == ["c", "hoist-loads", "a", "b", "d", "reuse-results"]
     assert names[:3] == ["tile", "e", "split-launches"]
     assert names[-2:] == ["hivm", "f"]
     unregister("pass", "b")

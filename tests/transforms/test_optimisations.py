@@ -70,6 +70,25 @@ def attention(*, serial: bool = False, **schedule: Any) -> tuple[Any, Arrays]:
     return main, [q * np.float16(0.1), k * np.float16(0.1), np.zeros((64, 64), np.float32)]
 
 
+def converted_twice() -> tuple[Any, Arrays]:
+    """Two loops convert the same tile."""
+    @T.prim_func
+    def main(X: T.Tensor((70, 72), "float16"), Y: T.Tensor((70, 72), "float32"), Z: T.Tensor((70, 72), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((70, 72), "float16")
+            y = T.alloc_shared((70, 72), "float32")
+            z = T.alloc_shared((70, 72), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(70, 72):
+                y[i, j] = T.cast(x[i, j], "float32") * 3.0
+            for i, j in T.Parallel(70, 72):
+                z[i, j] = T.cast(x[i, j], "float32") + y[i, j]
+            T.copy(y, Y)
+            T.copy(z, Z)
+
+    return main, [*drawn((70, 72)), np.zeros((70, 72), np.float32), np.zeros((70, 72), np.float32)]
+
+
 def rectified() -> tuple[Any, Arrays]:
     """A product that goes to GM by way of a buffer of another type."""
     @T.prim_func
@@ -259,7 +278,8 @@ KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
     "collapse-copies": passed_on,
     "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "make-persistent": many_tiles, "collapse-rows": row_by_row,
     "hoist-loads": weighted,
-    "pipeline-loops": partial(attention, serial=True), "split-conversions": converted, "fold-accumulator-clear": cleared,
+    "reuse-results": converted_twice, "pipeline-loops": partial(attention, serial=True), "split-conversions": converted,
+    "fold-accumulator-clear": cleared,
     "sink-buffers": attention, "multi-buffer": attention,
     "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,
     "schedule-statements": partial(attention, stage=[0, 0, 0, 0, 0, 1, 1]),

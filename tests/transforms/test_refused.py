@@ -153,6 +153,29 @@ def larger_than_half(edited: bool) -> Any:
     return main
 
 
+def converted_before_and_after(edited: bool) -> Any:
+    """The loop between needs the bytes that the first conversion would keep."""
+    columns = 64 if edited else 160
+
+    @T.prim_func
+    def main(X: T.Tensor((63, columns), "float16"), Y: T.Tensor((63, columns), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((63, columns), "float16")
+            y = T.alloc_shared((63, columns), "float32")
+            row = T.alloc_shared((1, columns), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(63, columns):
+                y[i, j] = T.cast(x[i, j], "float32") * 2.0
+            T.reduce_max(y, row, dim=0)
+            for i, j in T.Parallel(63, columns):
+                y[i, j] = (y[i, j] + row[0, j]) * (y[i, j] - 2.0) + (y[i, j] - 1.0) * (y[i, j] + 1.0)
+            for i, j in T.Parallel(63, columns):
+                y[i, j] = y[i, j] + T.cast(x[i, j], "float32")
+            T.copy(y, Y)
+
+    return main
+
+
 def loaded_in_turn(edited: bool) -> Any:
     @T.prim_func
     def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((8, 64), "float32")):
@@ -268,6 +291,9 @@ REFUSED = {
         "an even number of rows"),
     "collapse-rows": (
         row_by_row, r"rows of x are processed one by one: rows of x begin 100 bytes apart", "rows of a multiple of 8 elements"),
+    "reuse-results": (
+        converted_before_and_after, r"a tile is computed again that line \d+ has computed: memory planning finds no room",
+        "shrink the tiles"),
     "pipeline-loops": (larger_than_half, "do not overlap: UB has too little room for the slots of all buffers",
                        "shrink the tiles"),
     "hoist-loads": (

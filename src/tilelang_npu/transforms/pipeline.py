@@ -64,6 +64,7 @@ from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.tile.own_workspaces import OwnWorkspaces
 from tilelang_npu.transforms.tile.pipeline_loops import PipelineLoops
+from tilelang_npu.transforms.tile.reuse_results import ReuseResults
 from tilelang_npu.transforms.tile.schedule_statements import ScheduleStatements
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_conversions import SplitConversions
@@ -105,6 +106,8 @@ ROWS: tuple[Row, ...] = (
         "the rows of each Vector core are known; later passes profit from fewer scalar reads"),
     Row("fold-accumulator-clear", FoldAccumulatorClear, "cored", "HIVM cannot fill L0C, and the accumulators are known"),
     Row("hoist-loads", HoistLoads, "cored", "before multi-buffering, since a load outside of a loop needs no slots"),
+    Row("reuse-results", ReuseResults, "cored",
+        "memories and the rows of each Vector core are known; before slots are given, for which it must leave room"),
     Row("pipeline-loops", PipelineLoops, "cored",
         "loads that left their loop need no slots; all later passes on tiles read which loops are pipelined"),
     Row("split-conversions", SplitConversions, "cored",

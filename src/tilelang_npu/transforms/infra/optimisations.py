@@ -23,6 +23,7 @@ OPTIMISATIONS = {
     "make-persistent": "one block for each core loops over the tiles of several; without it, all blocks are launched",
     "collapse-rows": "a loop of vector work on single rows becomes work on all rows; without it, it stays a loop",
     "hoist-loads": "loop-invariant loads and index computations move before the loop; without it, iterations repeat them",
+    "reuse-results": "a tile that an earlier operation has computed is used again; without it, it is computed again",
     "pipeline-loops": "serial loops that load tiles run pipelined with two stages where the slots fit; without it, serially",
     "split-conversions": "where UB is short, what is loaded has slots, not what it is converted to; without it, the reverse",
     "fold-accumulator-clear": "T.clear of an accumulator becomes the start of the next gemm; without it, zeros are multiplied",
@@ -35,7 +36,7 @@ OPTIMISATIONS = {
 }
 """For each optimisation, a text: what the optimisation does, and what the compiler does without it."""
 UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "make-persistent", "hoist-loads",
-                  "pipeline-loops", "split-conversions", "banks", "keep-apart")
+                  "reuse-results", "pipeline-loops", "split-conversions", "banks", "keep-apart")
 """The names of the optimisations that the compilers of TileLang-Ascend do not have."""
 
 

@@ -46,6 +46,7 @@ from tilelang_npu.analysis.first_writes import is_dead_after, may_read_earlier_v
 from tilelang_npu.analysis.launch_grids import constant_grid, is_left_to_compiler
 from tilelang_npu.analysis.nesting import launch_of, loop_around
 from tilelang_npu.analysis.ranges import Ranges
+from tilelang_npu.analysis.room import copied_buffers, fit_side_by_side
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import Smaller
 from tilelang_npu.dialects.ir.effects import effects_of
@@ -176,14 +177,6 @@ def _gains_nothing(loop: scf.ForOp, chip: chips.Chip, ranges: Ranges) -> bool:
     return _waits_for_scalars(loop, path.move) or _is_bound_by_hbm(loop, chip, path.move, ranges)
 
 
-def _copied_buffers(loop: scf.ForOp) -> set[tile.AllocOp]:
-    """Returns the buffers on chip that a loop copies from or to another memory."""
-    ends = [(value, other) for op in loop.walk() if isinstance(op, tile.CopyOp)
-            for value, other in ((op.source, op.target), (op.target, op.source))]
-    return {owner for value, other in ends
-            if isinstance(owner := root_of(value).owner, tile.AllocOp) and space_of(value) != space_of(other)}
-
-
 def _fit_side_by_side(module: ModuleOp, loops: Sequence[scf.ForOp], chip: chips.Chip) -> bool:
     """Whether all buffers fit in their memories without sharing bytes, with the slots that loops would give them.
 
@@ -191,18 +184,7 @@ def _fit_side_by_side(module: ModuleOp, loops: Sequence[scf.ForOp], chip: chips.
     """
     if any({"AIC", "AIV"} <= {core_of(op) for op in loop.walk() if not op.regions and has_core(op)} for loop in loops):
         return False
-    slots = dict.fromkeys((each for loop in loops for each in _copied_buffers(loop)), _STAGES)
-    for op in module.walk():
-        if isinstance(op, scf.ForOp) and tile.stages_of(op) > 1:
-            for each in _copied_buffers(op):
-                slots[each] = max(slots.get(each, 1), tile.stages_of(op))
-    for space, memory in chip.memory.items():
-        sizes = {op: nbytes_of(op.result) for op in module.walk()
-                 if isinstance(op, tile.AllocOp) and space_of(op.result) == space}
-        # As many bytes again as the largest buffer has are for scratch of operations.
-        if sum(size * slots.get(op, 1) for op, size in sizes.items()) + max(sizes.values(), default=0) > memory.size:
-            return False
-    return True
+    return fit_side_by_side(module, chip, dict.fromkeys((each for loop in loops for each in copied_buffers(loop)), _STAGES))
 
 
 def _set_stages(loops: Sequence[scf.ForOp]) -> None:
@@ -257,7 +239,7 @@ class PipelineLoops(PassWithPlanTrial):
         return self.try_plan(copied)
 
     def _report_refusal(self, module: ModuleOp, loop: scf.ForOp, why: str) -> None:
-        places = tuple(dict.fromkeys(location_of(each) for each in _copied_buffers(loop)))
+        places = tuple(dict.fromkeys(location_of(each) for each in copied_buffers(loop)))
         record_refusal(module, self.name, location_of(loop), f"the iterations of the loop do not overlap: {why}",
                        "shrink the tiles that the loop loads and stores", change=Smaller(places))
 
