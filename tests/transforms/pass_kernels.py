@@ -413,6 +413,25 @@ def many_blocks(M: int, N: int) -> Any:
     return many_blocks
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def converted_twice(M: int, N: int) -> Any:
+    """A tile that two loops convert to float32."""
+    @T.prim_func
+    def converted_twice(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_shared((M, N), "float16")
+            y = T.alloc_shared((M, N), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(M, N):
+                y[i, j] = T.cast(x[i, j], "float32") * 0.5
+            T.vexp(y, y)
+            for i, j in T.Parallel(M, N):
+                y[i, j] = T.cast(x[i, j], "float32") + y[i, j]
+            T.copy(y, Y)
+
+    return converted_twice
+
+
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows": (lambda: rows(40, 48), (_small(40, 48, dtype=np.float32),)),
     "placed": (lambda: placed(40, 48), (_small(40, 48, dtype=np.float32),)),
@@ -431,5 +450,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neighbours": (lambda: neighbours(192, 128), (_small(192, 128, dtype=np.float32),)),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
     "many_blocks": (lambda: many_blocks(50, 40), (_small(50, 40, dtype=np.float32),)),
+    "converted_twice": (lambda: converted_twice(20, 40), (_small(20, 40),)),
     "too_large": (lambda: too_large(75, 1000), (_small(75, 1000, dtype=np.float32),)),
 }

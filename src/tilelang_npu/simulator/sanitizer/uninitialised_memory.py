@@ -26,7 +26,7 @@ _MAX_SUSPECTS = 16
 """The number of reads of a block for which it is tried whether a result depends on their bytes."""
 
 
-class _Suspect(NamedTuple):
+class _UnwrittenRead(NamedTuple):
     """A read of unwritten bytes, as a hazard that does not name a dependent result yet, and the bytes."""
 
     hazard: Hazard
@@ -55,7 +55,7 @@ def find_uninitialised_memory(recorded: RecordedLaunch, blocks: Sequence[BlockRu
                 return  # all blocks took part
 
 
-def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence[_Suspect]) -> Hazard | None:
+def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence[_UnwrittenRead]) -> Hazard | None:
     """Returns the first of the suspected reads on whose bytes a result of a block depends; None if no result depends on
     unwritten bytes. If a result depends only on the bytes of several reads together, this is the first read."""
     first, second = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
@@ -68,16 +68,16 @@ def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence
     return next((one for one in each if one is not None), found)
 
 
-def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> list[_Suspect]:
+def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> list[_UnwrittenRead]:
     """Returns the reads of unwritten bytes by a core, of each buffer the first one."""
-    found: dict[tuple[str, str], _Suspect] = {}
+    found: dict[tuple[str, str], _UnwrittenRead] = {}
     for read in find_uninitialised_reads(recorded.program, run.streams, lane):
         access = read.access
         if (access.memory, access.label) not in found and len(found) < _MAX_SUSPECTS:
             site = site_of(recorded, run, lane, read.place, read.record, access.pipe, access.name)
             hazard = Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block,
                             access.label)
-            found[access.memory, access.label] = _Suspect(hazard, Spot(access.memory, read.start, read.reach))
+            found[access.memory, access.label] = _UnwrittenRead(hazard, Spot(access.memory, read.start, read.reach))
     return list(found.values())
 
 
