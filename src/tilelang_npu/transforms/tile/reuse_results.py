@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -26,6 +27,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.analysis.accesses import accesses_within, has_reference_to, is_full_overwrite
+from tilelang_npu.analysis.buffer_sizes import nbytes_of
 from tilelang_npu.analysis.buffers import PARALLEL_LABEL, root_of, space_of, users_of
 from tilelang_npu.analysis.launch_grids import is_left_to_compiler
 from tilelang_npu.analysis.locations import line_of
@@ -38,6 +40,9 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial, PlanTrial
 
 Key = Hashable
+_MIN_BYTES_ACROSS_LOOPS = 4096
+"""The bytes of the smallest tile that is kept while a loop runs. An instruction on a smaller tile takes less than 16 repeats,
+and the waits that follow from a tile that lives for longer can cost more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,24 @@ class Repetition:
     distance: int
 
 
+class _Known(NamedTuple):
+    """An operation whose result can be used again.
+
+    Attributes:
+        op: the operation.
+        result: the tile that it writes.
+        version: the number of writes to the tile when it was written.
+        number: the position of the operation.
+        ended: the number of loops and branches that had ended.
+    """
+
+    op: Operation
+    result: SSAValue
+    version: int
+    number: int
+    ended: int
+
+
 @dataclass
 class _Search:
     """Searches the operations of a launch for repetitions, in program order.
@@ -72,8 +95,10 @@ class _Search:
     versions: dict[SSAValue, int] = field(default_factory=dict)
     found: list[Repetition] = field(default_factory=list)
     _number: int = 0
+    _ended: int = 0
+    """The number of loops and branches that have ended."""
 
-    def visit(self, block: Block, known: MutableMapping[Key, tuple[Operation, SSAValue, int, int]]) -> None:
+    def visit(self, block: Block, known: MutableMapping[Key, _Known]) -> None:
         """Searches a block, where the results of ``known`` operations are available."""
         for op in block.ops:
             self._number += 1
@@ -84,6 +109,7 @@ class _Search:
                     for inner in region.blocks:
                         self.visit(inner, ChainMap({}, known))
                 self._note_writes(written)
+                self._ended += 1
                 continue
             result = _only_result(op)
             key = None if result is None else self._key(op, result)
@@ -91,11 +117,12 @@ class _Search:
             if key is None or result is None:
                 continue
             if key in known:
-                earlier, held, version, number = known[key]
-                if self.versions[held] == version and held.type == result.type and _can_be_replaced(op, result, held):
-                    self.found.append(Repetition(earlier, op, held, result, self._number - number))
+                one = known[key]
+                large = self._ended == one.ended or nbytes_of(result) >= _MIN_BYTES_ACROSS_LOOPS
+                if large and self.versions[one.result] == one.version and _can_be_replaced(op, result, one.result):
+                    self.found.append(Repetition(one.op, op, one.result, result, self._number - one.number))
                     continue
-            known[key] = op, result, self.versions[result], self._number
+            known[key] = _Known(op, result, self.versions[result], self._number, self._ended)
 
     def _note_writes(self, buffers: set[SSAValue]) -> None:
         for buffer in buffers:
