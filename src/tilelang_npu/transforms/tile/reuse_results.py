@@ -227,13 +227,15 @@ class ReuseResults(PassWithPlanTrial):
         """Returns the repetitions that can be removed, and why the others cannot; None if there are no others."""
         if fit_side_by_side(module, chips.chip(self.chip)):
             return found, None
-        before = self._try(module, [])
-        nearest = sorted(found, key=lambda one: one.distance)
+        before: PlanTrial | None = None
         why: str | None = None
-        for tried in (nearest, nearest[:len(nearest) // 2]):
-            if not tried:
-                break
-            worse = self._try(module, tried).why_worse_than(before)
+        nearest = sorted(found, key=lambda one: one.distance)
+        for tried in filter(None, (nearest, nearest[:len(nearest) // 2])):
+            trial = self._try(module, tried)
+            if trial.why_worse_than(PlanTrial()) is None:  # no buffer lacks anything
+                return tried, why
+            before = before or self._try(module, [])
+            worse = trial.why_worse_than(before)
             if worse is None:
                 return tried, why
             why = why or worse
