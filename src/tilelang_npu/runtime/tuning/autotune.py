@@ -197,7 +197,7 @@ class AutoTuner:
         if not ranked:
             notes = [f"{dict(item.config)}: {item.reason}" for item in tuning.rejected[:8]]
             msg = f"none of {len(tuning.rows)} configurations works" if configs else "there is no configuration to try"
-            of_data = tuning.rejected and all("T502: " in item.reason for item in tuning.rejected)
+            of_data = tuning.rejected and all(item.code == "T502" for item in tuning.rejected)
             raise TileError(msg, code="T730", location=user_location(), notes=notes, help=(
                 "the kernel does not run on generated arguments, which may be indices out of range: give arguments with "
                 "supply_prog (docs/tuning.md)" if of_data else
