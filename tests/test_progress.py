@@ -73,6 +73,9 @@ def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
     assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, 0.2/s, about 30 s more"
     assert progress.text_of([progress.Underway("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
     assert progress.text_of([progress.Underway("running gemm,", 1, "blocks", started=0.0)], 3.0) == "running gemm, 3 s"
+    named = progress.Underway("comparing results of edits of gemm:", 1, "edits", started=0.0)
+    assert progress.text_of([named, progress.Underway("running gemm,", started=1.0)], 3.0) == (
+        "comparing results of edits of gemm: running gemm, 3 s")
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
 
 

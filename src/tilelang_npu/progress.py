@@ -121,7 +121,7 @@ def text_of(steps: list[Underway], now: float) -> str:
         steps: the running work, from the outermost to the innermost step.
         now: the time, in seconds of ``time.monotonic()``.
     """
-    parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what.rstrip(",")
+    parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what.rstrip(",:")
              for step in steps]
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
     counted = next((step for step in steps if step.total > 1 and step.done), None)
