@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.dialects.ir.changes import Smaller
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Program
@@ -376,3 +378,41 @@ def test_no_depth_is_tried_where_a_tile_alone_is_too_large(monkeypatch: pytest.M
     monkeypatch.setitem(globals(), "TILE", 16)
     sums_through_a_workspace(4, 2, 240)
     assert tried
+
+
+def chunked(rows: int, dim: int) -> Any:
+    """A recurrence over chunks in which the Cube core uses the loaded tiles after the Vector cores have masked the scores."""
+    @T.prim_func
+    def main(Q: T.Tensor((8 * rows, dim), "float16"), K: T.Tensor((8 * rows, dim), "float16"),
+             O: T.Tensor((8 * rows, dim), "float16")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            q = T.alloc_shared((rows, dim), "float16")
+            k = T.alloc_shared((rows, dim), "float16")
+            p = T.alloc_shared((rows, rows), "float16")
+            narrow = T.alloc_shared((dim, dim), "float16")
+            scores = T.alloc_fragment((rows, rows), "float32")
+            state = T.alloc_fragment((dim, dim), "float32")
+            o = T.alloc_fragment((rows, dim), "float32")
+            for i in T.serial(8):
+                T.copy(Q[i * rows, 0], q)
+                T.copy(K[i * rows, 0], k)
+                T.gemm(q, k, scores, initC=True, b_transpose=True)
+                for r, c in T.Parallel(rows, rows):
+                    p[r, c] = T.if_then_else(r >= c, scores[r, c], 0.0)
+                T.gemm(p, k, o, initC=True)
+                if i > 0:
+                    T.copy(state, narrow)
+                    T.gemm(q, narrow, o)
+                T.copy(o, O[i * rows, 0])
+                T.gemm(k, q, state, initC=(i == 0), a_transpose=True)
+
+    return main
+
+
+def test_the_edit_of_ring_buffers_that_are_too_large_leaves_what_fits() -> None:
+    kernel = tilelang.compile(chunked(64, 128), target="npuir")
+    (refusal,) = [one for one in kernel.explain(edits=False).refused if one.about == "overlap-iterations"]
+    found = re.search(r"would take ([\d ]+) bytes of L1 .* at most ([\d ]+) bytes of it are used for that", refusal.text)
+    assert found is not None and isinstance(refusal.change, Smaller), refusal.text
+    needed, room = (int(number.replace(" ", "")) for number in found.groups())
+    assert refusal.change.percent == 100 * room // needed < 100

@@ -372,7 +372,7 @@ class _Writer:
                 self._op(op)
         if self.counts and total:
             self.line(f"cycles += {total!r}")
-        if not block.ops or self.lines[-1].endswith(":"):
+        if self.lines[-1].endswith(":"):
             self.line("pass")
 
     def _region(self, op: scf.ForOp | scf.IfOp) -> None:

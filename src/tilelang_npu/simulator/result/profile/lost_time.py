@@ -480,16 +480,15 @@ def _separate_launches(before: Sequence[Launch], later: Launch, workspaces: Coll
     after = max(launch.launch_us for launch in together) + (
         sum(times) if stay else later.chip.launch.mixed_us + max(sum(times[:-1]), times[-1]))
     total = sum(launch.time_us for launch in together)
-    if after < total * (1 - LEAST):
-        nbytes = {argument_names(later)[buffer]: later.moved[buffer, False].nbytes for buffer in passed}
-        many = f"{len(earlier)} earlier launches" if len(earlier) > 1 else "an earlier launch"
-        where = ("stay on chip" if stay else
-                 f"go from the {'Cube to the Vector' if 'AIC' in stores else 'Vector to the Cube'} core")
-        yield LostTime("separate launches",
-                     f"{_sentence_start(list(nbytes))} written by {many} and read by this one, "
-                     f"{sum(nbytes.values()) / 2**20:.1f} MB: compute all in one T.Kernel, where the tiles {where}",
-                     _most_loaded(later, max(nbytes, key=lambda name: nbytes[name])), total, after,
-                     "timed again" if stay else "at most")
+    nbytes = {argument_names(later)[buffer]: later.moved[buffer, False].nbytes for buffer in passed}
+    many = f"{len(earlier)} earlier launches" if len(earlier) > 1 else "an earlier launch"
+    where = ("stay on chip" if stay else
+             f"go from the {'Cube to the Vector' if 'AIC' in stores else 'Vector to the Cube'} core")
+    yield LostTime("separate launches",
+                   f"{_sentence_start(list(nbytes))} written by {many} and read by this one, "
+                   f"{sum(nbytes.values()) / 2**20:.1f} MB: compute all in one T.Kernel, where the tiles {where}",
+                   _most_loaded(later, max(nbytes, key=lambda name: nbytes[name])), total, after,
+                   "timed again" if stay else "at most")
 
 
 def _transferred(launch: Launch, *, stores: bool) -> set[tuple[CoreKind, int]]:
