@@ -16,7 +16,13 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
 from tilelang_npu import target
-from tilelang_npu.simulator.result.profile.what_if import hbm_free, l2_free, no_launch, twice_as_fast
+from tilelang_npu.simulator.result.profile.what_if import (
+    hbm_free,
+    l2_free,
+    links_twice_as_fast,
+    no_launch,
+    twice_as_fast,
+)
 from tilelang_npu.target import Chip
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -53,6 +59,12 @@ def test_what_if_agrees_with_a_chip_that_has_it(name: str, shape: int, monkeypat
         other = change(base)
         real = type(kernel)(kernel.prim_func, replace(kernel._settings, chip=other)).profile(*given)
         assert here.on(other).time_us == pytest.approx(real.time_us, rel=0.05), text
+
+
+def test_links_twice_as_fast_move_twice_the_bytes_with_the_same_latency() -> None:
+    chip = target.chip("910B2")
+    assert links_twice_as_fast(chip) == replace(chip, links=replace(
+        chip.links, **{name: 2 * getattr(chip.links, name) for name in ("write", "read", "write_all", "read_all")}))
 
 
 HALVED = {"scalar": ("alu", "load", "store", "issue"), "vector": ("slope16", "slope32", "fixed", "issue"),
