@@ -31,7 +31,8 @@ def part_times_matrix(row: int, column: int) -> Any:
     return tilelang.compile(main, target="npuir", chip="Ascend950")
 
 
-@pytest.mark.parametrize(("row", "column", "direct"), [(0, 0, True), (16, 16, True), (32, 0, True), (8, 0, False), (0, 8, False)])
+@pytest.mark.parametrize(("row", "column", "direct"), [
+    (0, 0, True), (16, 16, True), (32, 0, True), (8, 0, False), (0, 8, False)])
 def test_a_part_of_whole_fractals_is_copied_to_l1(row: int, column: int, direct: bool) -> None:
     kernel = part_times_matrix(row, column)
     assert ("a_workspace" not in kernel.mlir()) is direct
