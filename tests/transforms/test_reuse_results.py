@@ -123,3 +123,37 @@ def test_kernels_whose_author_synchronises_stay_as_they_are() -> None:
             T.copy(y, Y)
 
     assert tilelang.compile(main, target="npuir").mlir().count("hivm.hir.vcast") == 2
+
+
+def scores(stages: int) -> Any:
+    """A tile is converted before and after a product, in a pipelined loop."""
+    @T.prim_func
+    def main(X: T.Tensor((256, 64), "float16"), B: T.Tensor((64, 64), "float16"), Y: T.Tensor((256, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_shared((32, 64), "float16")
+            a = T.alloc_shared((32, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((32, 64), "float32")
+            y = T.alloc_shared((32, 64), "float32")
+            T.copy(B, b)
+            for t in T.Pipelined(8, num_stages=stages):
+                T.copy(X[t * 32, 0], x)
+                for i, j in T.Parallel(32, 64):
+                    a[i, j] = T.cast(T.cast(x[i, j], "float32") * 2.0, "float16")
+                T.gemm(a, b, c, initC=True)
+                for i, j in T.Parallel(32, 64):
+                    y[i, j] = c[i, j] + T.cast(x[i, j], "float32")
+                T.copy(y, Y[t * 32, 0])
+
+    return main
+
+
+def test_no_tile_passes_from_one_stage_of_an_iteration_to_another() -> None:
+    kernel = tilelang.compile(scores(2), target="npuir")
+    assert not [one for one in kernel.explain(edits=False).remarks if one.about == "reuse-results"]
+    rng = np.random.default_rng(0)
+    x, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((256, 64), (64, 64)))
+    y = np.zeros((256, 64), np.float32)
+    kernel(x, b, y)
+    wide = x.astype(np.float32)
+    np.testing.assert_array_equal(y, 2 * wide @ b.astype(np.float32) + wide)

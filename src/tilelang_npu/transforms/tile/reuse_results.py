@@ -7,7 +7,9 @@ to float32, for example. The second operation is removed if
 * the result of the second operation is a temporary tile of ``vectorise-parallel``, which only this operation writes, and which
   is not read after the earlier result is overwritten;
 * nothing of the kernel waits longer: the earlier tile is live for longer, so if the tiles do not all fit in UB side by side,
-  memory planning is tried with and without the reuse.
+  memory planning is tried with and without the reuse;
+* in a loop, no operation of a Cube core is between the two: the tile would pass between stages of the iteration, and take slots
+  from the overlap of iterations. Loops whose author gives the order or the stages of the statements stay as they are.
 
 Kernels in which the author synchronises or uses ``T.Scope`` stay as they are. The pass runs once memories and the rows of each
 Vector core are known, and before ``pipeline-loops``, which looks for room for slots.
@@ -21,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from xdsl.context import Context
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -29,6 +32,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.analysis.accesses import accesses_within, has_reference_to, is_full_overwrite
 from tilelang_npu.analysis.buffer_sizes import nbytes_of
 from tilelang_npu.analysis.buffers import PARALLEL_LABEL, root_of, space_of, users_of
+from tilelang_npu.analysis.cores import noted_core
 from tilelang_npu.analysis.launch_grids import is_left_to_compiler
 from tilelang_npu.analysis.locations import line_of
 from tilelang_npu.analysis.room import fit_side_by_side
@@ -73,6 +77,7 @@ class _Known(NamedTuple):
         version: the number of writes to the tile when it was written.
         number: the position of the operation.
         ended: the number of loops and branches that had ended.
+        cube_ops: the number of operations of a Cube core before it.
     """
 
     op: Operation
@@ -80,6 +85,7 @@ class _Known(NamedTuple):
     version: int
     number: int
     ended: int
+    cube_ops: int
 
 
 @dataclass
@@ -97,32 +103,39 @@ class _Search:
     _number: int = 0
     _ended: int = 0
     """The number of loops and branches that have ended."""
+    _cube_ops: int = 0
+    """The number of operations of a Cube core."""
 
-    def visit(self, block: Block, known: MutableMapping[Key, _Known]) -> None:
+    def visit(self, block: Block, known: MutableMapping[Key, _Known], *, in_loop: bool = False) -> None:
         """Searches a block, where the results of ``known`` operations are available."""
         for op in block.ops:
             self._number += 1
             written = {root_of(use.value) for use in accesses_within(op) if use.writes}
             if op.regions:
                 self._note_writes(written)
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self.visit(inner, ChainMap({}, known))
+                is_loop = not isinstance(op, scf.IfOp)
+                for inner in [each for region in op.regions for each in region.blocks if tile.SCHEDULE not in op.attributes]:
+                    self.visit(inner, ChainMap({}, known), in_loop=in_loop or is_loop)
                 self._note_writes(written)
                 self._ended += 1
                 continue
+            self._cube_ops += noted_core(op) == "AIC"
             result = _only_result(op)
             key = None if result is None else self._key(op, result)
             self._note_writes(written)
             if key is None or result is None:
                 continue
-            if key in known:
-                one = known[key]
-                large = self._ended == one.ended or nbytes_of(result) >= _MIN_BYTES_ACROSS_LOOPS
-                if large and self.versions[one.result] == one.version and _can_be_replaced(op, result, one.result):
-                    self.found.append(Repetition(one.op, op, one.result, result, self._number - one.number))
-                    continue
-            known[key] = _Known(op, result, self.versions[result], self._number, self._ended)
+            one = known.get(key)
+            if (one is not None and self.versions[one.result] == one.version
+                    and self._is_close(one, result, in_loop=in_loop) and _can_be_replaced(op, result, one.result)):
+                self.found.append(Repetition(one.op, op, one.result, result, self._number - one.number))
+                continue
+            known[key] = _Known(op, result, self.versions[result], self._number, self._ended, self._cube_ops)
+
+    def _is_close(self, one: _Known, result: SSAValue, *, in_loop: bool) -> bool:
+        """Whether an earlier result may be live until the present operation, which computes ``result``."""
+        is_near = self._ended == one.ended or nbytes_of(result) >= _MIN_BYTES_ACROSS_LOOPS
+        return is_near and (self._cube_ops == one.cube_ops or not in_loop)
 
     def _note_writes(self, buffers: set[SSAValue]) -> None:
         for buffer in buffers:
