@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import frexp
 from typing import TypeGuard, cast
 
+import numpy as np
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import (
+    Float16Type,
     Float32Type,
     FloatAttr,
     IndexType,
@@ -79,6 +81,8 @@ the same.
 """
 _MAX_EXPONENT = 14
 """All element types that are divided have the powers of two up to this one, and their reciprocals, as normal numbers."""
+_LARGEST_F16 = 65504
+"""The largest number of float16."""
 _EXACT_IN_F32 = 1 << 24
 """float32 represents every integer up to this one."""
 
@@ -358,7 +362,8 @@ class Vectoriser(VectorTiles):
             shape = "x".join(map(str, tile.shape_of(store.memref)))
             msg = (f"{buffer_name(store.memref)} ({shape}) is written at computed indices, and no vector instruction scatters "
                    "elements")
-            advice = ("to count or add up by computed indices, multiply one-hot tiles (docs/cookbook.md, A histogram)"
+            advice = ("to count or add up by computed indices, multiply one-hot tiles (docs/cookbook.md, A histogram of many "
+                      "bins)"
                       if tile.ATOMIC in store.attributes else
                       "compute for each element the index of its source instead, and use T.vgather")
             raise NotVectorisableAtOnce(msg, advice)
@@ -723,11 +728,27 @@ class Vectoriser(VectorTiles):
         given, mode = owner.operands[0], _CASTS[owner.name]
         if mode == "trunc" and isinstance(given.owner, math.RoundEvenOp):
             given, mode = given.owner.operand, "rint"
+        if self._select_converted(given, target):
+            return
         if isinstance(owner, arith.FPToUIOp):
             self._emit_conversion(given, self.as_unsigned(target), mode)
             self.erase_unused_view(target)
         else:
             self._emit_conversion(given, target, mode, unsigned=isinstance(owner, (arith.ExtUIOp, arith.UIToFPOp)))
+
+    def _select_converted(self, given: SSAValue, target: SSAValue) -> bool:
+        """Emits a choice between two constants in float16, if a choice in float32 is converted and both are exact in float16;
+        returns whether it is so."""
+        chosen, element = given.owner, element_type_of(target)
+        if not isinstance(chosen, arith.SelectOp) or not isinstance(element, Float16Type) or is_shared(given):
+            return False
+        numbers = [held.value.data for value in (chosen.lhs, chosen.rhs) if isinstance(value.owner, arith.ConstantOp)
+                   and isinstance(held := value.owner.value, FloatAttr) and abs(held.value.data) <= _LARGEST_F16]
+        if len(numbers) < 2 or any(float(np.float16(number)) != number for number in numbers):
+            return False
+        values = [self.emit(arith.ConstantOp(FloatAttr(number, element))).results[0] for number in numbers]
+        self._emit_elementwise("select", [chosen.cond, *values], target, {})
+        return True
 
     def _emit_conversion(self, given: SSAValue, target: SSAValue, mode: str, *, unsigned: bool = False) -> None:
         read = self.operand(given)
