@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import tilelang_npu as tilelang
-import tilelang_npu.language as T
 from runtime.tuned_rows import GRID, SIZE, doubled
 from tilelang_npu import TileError, progress
 from tilelang_npu.runtime.kernel.draft import Draft, time_draft
@@ -315,24 +314,3 @@ def test_switches_of_a_configuration(nothing_known: None, monkeypatch: pytest.Mo
     assert seen == [{key: True, other: True}, {key: False, other: True}]
     assert result.config["tile"] == 1024
     assert result.rejected == []
-
-
-@tilelang.autotune(configs=[{"rows": 8}, {"rows": 16}])
-@tilelang.jit(target="npuir", out_idx=[-1])
-def far_rows(rows: int = 8) -> Any:
-    """Rows of X by indices; those that are generated are outside of X."""
-    @T.prim_func
-    def main(I: T.Tensor((64,), "int32"), X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
-        with T.Kernel(64 // rows, is_npu=True) as (block, _):
-            x = T.alloc_shared((1, 64), "float32")
-            for i in T.serial(rows):
-                T.copy(X[I[block * rows + i] * 1000000, 0], x)
-                T.copy(x, Y[block * rows + i, 0])
-
-    return main
-
-
-def test_indices_that_are_generated_are_the_reason_that_is_named() -> None:
-    with pytest.warns(tilelang.TileWarning, match="T732"), pytest.raises(TileError, match="none of 2 conf") as caught:
-        far_rows()
-    assert caught.value.code == "T730" and "give arguments with supply_prog" in caught.value.help
