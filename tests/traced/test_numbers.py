@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.frontend import trace
@@ -27,6 +28,7 @@ MEETINGS = [
 OUT_OF_RANGE = [("float16", "1e9"), ("float16", "-70000"), ("int16", "40000"), ("int32", "-2**31 - 1"), ("int16", "1.5"),
                 ("int32", "float('inf')"), ("float32", "1e39"), ("bfloat16", "-4e38")]
 KERNEL = """\
+import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.language import float16, float32, bfloat16, int16, int32
 
@@ -122,3 +124,19 @@ def test_the_range_of_a_type_is_numpys(dtype: str) -> None:
         report = numbers.refusal(number, kind, "it")
         assert report is not None, number
         assert report.help
+
+
+def test_a_choice_between_zeros_of_both_signs_is_a_choice() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_shared((8, 64), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(8, 64):
+                x[i, j] = T.if_then_else(x[i, j] > 50.0, 0.0, -0.0)
+            T.copy(x, Y)
+
+    x = np.linspace(0, 100, 512, dtype=np.float32).reshape(8, 64)
+    y = np.zeros_like(x)
+    tilelang.compile(main, target="npuir")(x, y)
+    np.testing.assert_array_equal(np.signbit(y), x <= 50)

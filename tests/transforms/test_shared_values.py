@@ -99,6 +99,49 @@ def test_a_value_that_is_stored_is_read_from_there() -> None:
     assert text.count("tile.copy") == 6, "no copy but those of the author"
 
 
+def truncated(x: Any, a: Any, c: Any, i: Any, j: Any, dtype: str) -> Any:
+    return T.cast(x[i, j], dtype)
+
+
+def largest(x: Any, a: Any, c: Any, i: Any, j: Any, dtype: str) -> Any:
+    return T.max(a[i, j], c[i, j])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("value", [truncated, largest])
+def test_unsigned_values_that_are_stored_and_used_again(value: Callable[..., Any], dtype: str) -> None:
+    """A tile of unsigned elements is seen by way of a signed view, which is erased where nothing uses it."""
+    shape = (ROWS, COLUMNS)
+    computed = T.macro(value)
+
+    @T.prim_func
+    def main(X: T.Tensor(shape, "float32"), A: T.Tensor(shape, dtype), Z: T.Tensor(shape, dtype), W: T.Tensor(shape, dtype),
+             F: T.Tensor(shape, "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_shared(shape, "float32")
+            a = T.alloc_shared(shape, dtype)
+            c = T.alloc_shared(shape, dtype)
+            z = T.alloc_shared(shape, dtype)
+            w = T.alloc_shared(shape, dtype)
+            f = T.alloc_shared(shape, "float32")
+            T.copy(X, x)
+            T.copy(A, a)
+            T.copy(W, c)
+            for i, j in T.Parallel(*shape):
+                s = computed(x, a, c, i, j, dtype)
+                z[i, j] = s
+                f[i, j] = T.cast(s, "float32")
+                w[i, j] = s
+            T.copy(z, Z)
+            T.copy(w, W)
+            T.copy(f, F)
+
+    kernel = tilelang.compile(main, target="npuir")
+    rng = np.random.default_rng(0)
+    x, (a, c) = rng.uniform(0, 200, shape).astype(np.float32), rng.integers(0, 250, (2, *shape)).astype(dtype)
+    assert kernel.check(x, a, np.zeros(shape, dtype), c, np.zeros(shape, np.float32))
+
+
 def test_elements_in_gm_are_loaded_once() -> None:
     @T.prim_func
     def main(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):

@@ -398,7 +398,7 @@ class Expressions:
         return builder.scalar(made.results[0], a.kind)
 
     def _without_branch(self, condition: Expr, a: Expr, b: Expr) -> Expr:
-        if a.constant is not None and a.constant == b.constant:
+        if a.constant is not None and repr(a.constant) == repr(b.constant):  # 0.0 and -0.0 are equal, and differ
             return a
         if a.kind == BOOL and a.constant and b.constant is not None:
             return condition

@@ -106,6 +106,13 @@ def _exact_reciprocal(divisor: SSAValue) -> float | None:
     return 1 / value if abs(mantissa) == 0.5 and abs(exponent - 1) <= _MAX_EXPONENT else None
 
 
+def _without_element_view(value: SSAValue) -> SSAValue:
+    """Returns the tile of which a value is a view with another element type; the value itself if it is no such view."""
+    owner = value.owner
+    is_view = isinstance(owner, tile.ViewOp) and element_type_of(owner.source) != element_type_of(value)
+    return owner.source if is_view and isinstance(owner, tile.ViewOp) else value
+
+
 class Vectoriser(VectorTiles):
     """Emits, before a loop, the vector operations that replace the loop.
 
@@ -429,8 +436,9 @@ class Vectoriser(VectorTiles):
         owner = value.owner
         keeps, is_whole = self._is_kept_when_computed(value), self._shape_to_compute(value) == self.shape
         if keeps and is_whole and self._keeps_elements(target):
+            kept = _without_element_view(target)  # the view is erased if nothing uses it
             self._compute_op(owner, target)
-            self.kept[value] = target
+            self.kept[value] = kept
             return
         if value in self.kept or (keeps and (not is_whole or self._is_worth_a_copy(value))) or isinstance(
                 owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
@@ -460,7 +468,7 @@ class Vectoriser(VectorTiles):
             return self._scalar_operand(value)
         early = self.kept.get(value)
         if early is not None:
-            return early
+            return self.view_as(early, value.type)
         owner = value.owner
         if isinstance(owner, arith.IndexCastOp):
             wide = value.type == I64 and self.widths.type_holding(owner.input) == I64
