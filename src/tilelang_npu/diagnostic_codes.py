@@ -133,7 +133,7 @@ TITLES: Mapping[Code, str] = {
     "T414": "an allowance that cannot be read",
     "T415": "an allowance that lets nothing pass",
     "T416": "a report in no known format",
-    "T417": "an option that does nothing without --sanitize",
+    "T417": "an option that has no effect, or cannot be used, with the others",
     "T418": "TILELANG_NPU_MAX_OPS or TILELANG_NPU_JOBS is no number",
     "T419": "a size that no kernel asks for",
     "T420": "two arguments share a part of their memory",

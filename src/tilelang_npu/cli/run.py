@@ -146,7 +146,7 @@ _OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedul
 
 
 def _refuse_without_effect(args: argparse.Namespace) -> None:
-    """Checks that every option has an effect beside the other ones.
+    """Checks that every given option has an effect together with the others.
 
     Raises:
         TileError: T417, ``--interpret`` is combined with an option for compiled kernels, or ``--no-edits`` is given without an

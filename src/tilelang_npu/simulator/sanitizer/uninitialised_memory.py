@@ -3,7 +3,8 @@
 Reading such bytes alone is no fault: a tile at the edge of a tensor is loaded in part and computed as a whole, and the results
 of the rest are not stored. Therefore a block that reads unwritten bytes runs twice more, on copies of the arrays, with
 different initial contents of the on-chip memories. If the results differ, they depend on uninitialised bytes. On a real chip
-these bytes have the values that another kernel left there.
+these bytes have the values that another kernel left there. If the block reads unwritten bytes of several buffers, it runs once
+more for each, with different contents of this buffer alone, until the results differ.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.effects import EffectsOp
+from tilelang_npu.dialects.ir.equal_operations import operation_key
 from tilelang_npu.transforms.infra.patterns import apply_patterns
 
 
@@ -48,9 +49,7 @@ class MergeEqualOperations(RewritePattern):
         if op.regions or not op.results or not is_side_effect_free(op):
             return
         buffer_name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
-        text = (op.name, tuple(op.operands), op.result_types, frozenset(op.properties.items()),
-                frozenset(op.attributes.items()), buffer_name)
-        equal = self.visited.setdefault(text, [])
+        equal = self.visited.setdefault((*operation_key(op), buffer_name), [])
         for earlier in equal:
             if earlier.parent is not None and _is_inside(op, earlier.parent):
                 rewriter.replace(op, (), earlier.results)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
@@ -39,6 +39,7 @@ from tilelang_npu.analysis.room import fit_side_by_side
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import Smaller
 from tilelang_npu.dialects.ir.effects import EffectsOp, effects_of, is_memory, is_pure
+from tilelang_npu.dialects.ir.equal_operations import attributes_of
 from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial, PlanTrial
@@ -143,9 +144,8 @@ class _Search:
 
     def _key(self, op: Operation, result: SSAValue) -> Key:
         """Returns what is equal for two operations that compute the same."""
-        operands = tuple(None if root_of(value) is result else self._value_key(value)
-                         for value in op.operands) if any(map(is_memory, op.operands)) else tuple(op.operands)
-        return op.name, _attributes_of(op), operands, result.type
+        operands = tuple(None if root_of(value) is result else self._value_key(value) for value in op.operands)
+        return op.name, attributes_of(op), operands, result.type
 
     def _value_key(self, value: SSAValue) -> Key:
         """Returns what is equal for two values that are surely equal, and for two views of the same elements."""
@@ -154,13 +154,9 @@ class _Search:
             return value, self.versions.get(value, 0)
         if isinstance(owner, Operation) and not owner.regions and (
                 isinstance(owner, (tile.RegionOp, tile.ViewOp)) or is_pure(owner)):
-            return (owner.name, _attributes_of(owner), tuple(map(self._value_key, owner.operands)), value.type,
+            return (owner.name, attributes_of(owner), tuple(map(self._value_key, owner.operands)), value.type,
                     owner.results.index(value))
         return value
-
-
-def _attributes_of(op: Operation) -> frozenset[tuple[str, Attribute]]:
-    return frozenset((*op.properties.items(), *op.attributes.items()))
 
 
 def _only_result(op: Operation) -> SSAValue | None:

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Hashable
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.analysis.buffers import root_of
-
-_PURE = ("arith", "math")
-"""The dialects whose operations have no effects. Their results depend on the operands alone."""
+from tilelang_npu.dialects.ir.effects import is_pure
+from tilelang_npu.dialects.ir.equal_operations import operation_key
 
 
 def merge_equal_values(block: Block) -> None:
@@ -26,13 +24,10 @@ def merge_equal_values(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, memref.StoreOp):
             stores[root_of(op.memref)] += 1
-        is_pure = op.name.partition(".")[0] in _PURE or isinstance(op, UnrealizedConversionCastOp)
-        if len(op.results) != 1 or op.regions or not (is_pure or isinstance(op, memref.LoadOp)):
+        if not (is_pure(op) or isinstance(op, memref.LoadOp)) or len(op.results) != 1:
             continue
         version = stores[root_of(op.memref)] if isinstance(op, memref.LoadOp) else 0
-        key = (op.name, tuple(op.operands), frozenset(op.properties.items()), frozenset(op.attributes.items()),
-               op.results[0].type, version)
-        earlier = known.setdefault(key, op.results[0])
+        earlier = known.setdefault((*operation_key(op), version), op.results[0])
         if earlier is not op.results[0]:
             op.results[0].replace_all_uses_with(earlier)
             Rewriter.erase_op(op)
