@@ -191,3 +191,41 @@ def test_sizes_that_only_a_call_knows(tool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", ["M", "M=", "M=1.5", "4=4", "M=4 M=5"])
 def test_a_size_is_an_integer_with_a_name(tool, one: Path, size: str) -> None:
     assert "error[T810]: --size" in tool("tune", one, "--arg", "M=16384", "--space", "tile=512", "--size", *size.split()).err
+
+
+BY_DATA = '''
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(target="npuir")
+def rows(tile):
+    @T.prim_func
+    def rows(L: T.Tensor((1,), "int32"), A: T.Tensor((65536,), "float32"), B: T.Tensor((65536,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_ub((tile,), "float32")
+            for i in T.serial(L[0] // tile):
+                T.copy(A[i * tile], a)
+                T.copy(a, B[i * tile])
+
+    return rows
+
+
+def long_rows(parameters):
+    return [np.full(1, 65536, np.int32), np.ones(65536, np.float32), np.zeros(65536, np.float32)]
+
+
+def short_rows(parameters, config):
+    return [np.full(1, config["tile"], np.int32), np.ones(65536, np.float32), np.zeros(65536, np.float32)]
+'''
+
+
+def test_a_function_of_the_script_gives_the_inputs(tool, tmp_path: Path) -> None:
+    script = tmp_path / "by_data.py"
+    script.write_text(BY_DATA)
+    long, short = (tool("tune", script, "--space", "tile=64,512", "--inputs", name) for name in ("long_rows", "short_rows"))
+    assert (long.code, short.code) == (0, 0), long.err + short.err
+    slower, faster = (float(re.search(r"best tile=\d+  ([\d.]+) us, checked by a run", one.out)[1]) for one in (long, short))
+    assert slower > 1.5 * faster
+    assert "did you mean long_rows?" in tool("tune", script, "--space", "tile=64,512", "--inputs", "long_row").err

@@ -416,3 +416,22 @@ def test_the_edit_of_ring_buffers_that_are_too_large_leaves_what_fits() -> None:
     assert found is not None and isinstance(refusal.change, Smaller), refusal.text
     needed, room = (int(number.replace(" ", "")) for number in found.groups())
     assert refusal.change.percent == 100 * room // needed < 100
+
+
+def test_a_refusal_names_the_value_that_both_cores_compute_from_one_iteration_to_the_next() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((512, 64), "float16"), O: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a, state = T.alloc_shared((64, 64), "float16"), T.alloc_shared((64, 64), "float16")
+            o = T.alloc_fragment((64, 64), "float32")
+            T.clear(state)
+            for i in T.Pipelined(8, num_stages=2):
+                T.copy(A[i * 64, 0], a)
+                T.gemm(a, state, o, initC=True)
+                for r, c in T.Parallel(64, 64):
+                    state[r, c] = o[r, c] * 0.5
+            T.copy(state, O)
+
+    (refusal,) = [one for one in tilelang.compile(main, target="npuir").explain(edits=False).refused
+                  if one.about == "overlap-iterations"]
+    assert re.search(r"passes state_workspace \(line \d+\) to the next", refusal.text), refusal.text

@@ -7,7 +7,7 @@ from math import prod
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
-from tilelang_npu.analysis.buffers import space_of
+from tilelang_npu.analysis.buffers import root_of, space_of
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.target import name_of
@@ -26,15 +26,20 @@ def spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def buffer_name(buffer: SSAValue) -> str:
+    """Returns the name of a buffer or tensor for messages; ``a tensor`` if it has none."""
+    owner = root_of(buffer).owner
+    return owner.label.data if isinstance(owner, tile.AllocOp) else root_of(buffer).name_hint or "a tensor"
+
+
 def sized(value: SSAValue) -> str:
     """Returns a buffer's name with its size and memory, for a message: ``k (16 384 bytes of L1)``.
 
     The memory is left out while it is not chosen yet.
     """
-    owner, space = value.owner, space_of(value)
-    name = owner.label.data if isinstance(owner, tile.AllocOp) else value.name_hint or "the buffer"
+    space = space_of(value)
     memory = f" of {name_of(space)}" if name_of(space) != space else ""  # else it is open yet
-    return f"{name} ({spaced(nbytes_of(value))} bytes{memory})"
+    return f"{buffer_name(value)} ({spaced(nbytes_of(value))} bytes{memory})"
 
 
-__all__ = ["nbytes_of", "sized", "spaced"]
+__all__ = ["buffer_name", "nbytes_of", "sized", "spaced"]

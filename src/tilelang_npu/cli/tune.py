@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from tilelang_npu.cli.script import add_gpu, chosen, execute, gpu_of
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SIZES, SPACE, configs_of, factory_of, fixed_of, sizes_of
 from tilelang_npu.cli.worker_options import add_worker_options, executor_of
+from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.tuning.autotune import AutotuneResult
@@ -37,6 +40,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
                         help="arguments of the factory that are the same in all configurations, such as M=4096")
     parser.add_argument("--size", metavar="NAME=VALUE", nargs="+", action="extend", default=[], help=SIZES)
+    parser.add_argument("--inputs", metavar="FUNCTION",
+                        help="a function of the script that returns a call's inputs, if the elements of tensors decide the time,"
+                             " as for lengths or tables of pages: FUNCTION(parameters) or FUNCTION(parameters, configuration),"
+                             " the supply_prog of autotune")
     add_worker_options(parser, "configurations")
     parser.add_argument("--trials", type=int, metavar="N",
                         help="try only N configurations, which an optimiser chooses (pip install 'tilelang-npu[optuna]')")
@@ -73,6 +80,8 @@ def tune(args: argparse.Namespace) -> int:
         sizes = sizes_of(args.size)
         if sizes:
             profile["sizes"] = sizes
+        if args.inputs is not None:
+            profile["supply_prog"] = _inputs_function(outcome.names, args.inputs, wanted.file)
         tuner.set_profile_args(**{**profile, **({"skip_check": True} if args.no_check else {})})
         tuner.kwargs = fixed
         result = tuner.run(timeout=args.timeout, executor=executor_of(args), trials=args.trials, seed=args.seed,
@@ -90,6 +99,28 @@ def tune(args: argparse.Namespace) -> int:
         write_text(args.picture, result.picture())
         print(f"picture {args.picture}")
     return 0
+
+
+def _inputs_function(names: Mapping[str, object], name: str, file: str) -> Callable[..., object]:
+    """Returns the function of a script that ``--inputs`` names.
+
+    Args:
+        names: the global names of the script, with their values.
+        name: the name of the function.
+        file: the path of the script as the user typed it, for errors.
+
+    Raises:
+        TileError: T810, the script has no such function, or it takes neither one parameter nor two.
+    """
+    found = names.get(name)
+    if not callable(found):
+        near = get_close_matches(name, [key for key, value in names.items() if callable(value)], n=1)
+        raise TileError(f"--inputs: {file} has no function {name!r} at its top level", code="T810",
+                        help=f"did you mean {near[0]}?" if near else "write a function that returns the list of the inputs")
+    if not 1 <= len(inspect.signature(found).parameters) <= 2:
+        raise TileError(f"--inputs: {name}{inspect.signature(found)} takes neither one parameter nor two", code="T810",
+                        help="it gets the list of the kernel's parameters, and the configuration if it has a second parameter")
+    return found
 
 
 def _table(result: AutotuneResult, most: int) -> list[str]:

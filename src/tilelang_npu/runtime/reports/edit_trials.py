@@ -101,6 +101,7 @@ class TriedEdit:
     gone: tuple[Remark, ...] = ()
     wins: bool = True
     changes: tuple[SourceChange, ...] = ()
+    raises: bool = False
 
     @property
     def gain(self) -> float:
@@ -182,7 +183,7 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
         wins = winning.get(id(one))
         text = one.edit.text + (ROUNDED_NOTE if wins is not None and wins.rounded else "")
         found.append(TriedEdit(text, one.edit.place, before, one.after, one.edit.cause, gone, wins is not None,
-                               () if wins is None else wins.changes))
+                               () if wins is None else wins.changes, one.edit.raises))
     return Trials(tuple(found), "" if winning else _why_none(before, timed, len(tried)))
 
 

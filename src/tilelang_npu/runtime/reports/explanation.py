@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.ir.changes import Smaller
 from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, module_remarks
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
@@ -166,6 +167,8 @@ class Explanation(Report):
                 best = next((trial for trial in self.trials if remark in trial.gone and (trial.wins or trial.gain <= 0)), None)
                 if best is not None:
                     yield f"  tried: {best}"
+                elif isinstance(remark.change, Smaller) and (larger := next((one for one in self.tried if one.raises), None)):
+                    yield f"  larger tiles win in this kernel instead: {larger.text} ({-larger.gain:+.0%})"
 
 
 def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None], *, edits: bool = True

@@ -18,7 +18,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tilelang_npu import target as chips
-from tilelang_npu.analysis.buffer_sizes import nbytes_of
+from tilelang_npu.analysis.buffer_sizes import buffer_name, nbytes_of
 from tilelang_npu.analysis.buffers import root_of, space_of
 from tilelang_npu.analysis.cores import core_of
 from tilelang_npu.analysis.locations import line_of
@@ -48,12 +48,12 @@ class StagedBody(LoopBody):
 
     Attributes:
         before: for each statement, the indices of the earlier statements of the same iteration that the statement depends on.
-        groups: for each value that survives an iteration, the indices of the statements that access the value. These
+        carried: for each value that survives an iteration, the indices of the statements that access the value. These
             statements must be in one stage.
     """
 
     before: list[list[int]] = field(default_factory=list)
-    groups: list[list[int]] = field(default_factory=list)
+    carried: dict[StoredValue, list[int]] = field(default_factory=dict)
 
     @property
     def stages(self) -> int:
@@ -99,7 +99,17 @@ class StagedBody(LoopBody):
             for value in each.accessed:
                 if value not in self.own:
                     shared.setdefault(value, []).append(index)
-        self.groups = [users for value, users in shared.items() if any(value in self.statements[user].writes for user in users)]
+        self.carried = {value: users for value, users in shared.items()
+                        if any(value in self.statements[user].writes for user in users)}
+
+    def carried_over_both_cores(self) -> list[str]:
+        """Returns the names and lines of the buffers whose values survive an iteration and are computed by both cores together:
+        their statements cannot be in one stage, which belongs to one core.
+        """
+        mixed = [set(unit) for unit in self._units() if len({self.statements[index].core for index in unit}) > 1]
+        return list(dict.fromkeys(f"{buffer_name(value.root)} ({line_of(value.root.owner)})"
+                                  for value, users in self.carried.items()
+                                  if isinstance(value.root.owner, Operation) and any(unit.issuperset(users) for unit in mixed)))
 
     def _assign_earliest_stages(self, first: str) -> bool:
         """Gives each statement the earliest stage it can have, where even stages are of the core ``first``."""
@@ -112,7 +122,7 @@ class StagedBody(LoopBody):
                 least = max((self.statements[other].stage + (self.statements[other].core != each.core)
                              for other in self.before[index]), default=0)
                 changed = _raise_stage(each, least) or changed
-            for group in self.groups:
+            for group in self.carried.values():
                 least = max(self.statements[index].stage for index in group)
                 for index in group:
                     changed = _raise_stage(self.statements[index], least) or changed
@@ -126,7 +136,7 @@ class StagedBody(LoopBody):
         for needs in self.before:
             above.append(set(needs).union(*(above[other] for other in needs)))
         units: list[set[int]] = []
-        for members in [*map(set, self.groups), *({index} for index in range(len(self.statements)))]:
+        for members in [*map(set, self.carried.values()), *({index} for index in range(len(self.statements)))]:
             found, size = set(members), 0
             while len(found) > size:
                 size = len(found)
@@ -220,15 +230,21 @@ def cut_into_stages(loop: scf.ForOp, ranges: Ranges) -> StagedBody | Refusal | N
         return Refusal("each iteration of the loop passes scalars to the next one",
                        "keep the values that one iteration passes to the next in a buffer, and use them in vector operations")
     if not body.assign_stages():
-        return Refusal(f"the work changes between the Cube core and the Vector cores more than {_MOST_STAGES} times in the "
-                       "loop's body: both compute a value that one iteration passes to the next",
-                       "compute the values that one iteration passes to the next on one core only")
+        return _why_not_in_stages(body)
     if body.stages <= 2:
         return None
     if ranges.constant(loop.step) != 1:
         return Refusal("the loop's step is not 1",
                        "let the loop count by 1, and multiply the loop variable by the step where it is used")
     return body
+
+
+def _why_not_in_stages(body: StagedBody) -> Refusal:
+    if names := ", ".join(body.carried_over_both_cores()):
+        return Refusal(f"one iteration of the loop passes {names} to the next, and computing it takes both the Cube core and "
+                       "the Vector cores", "compute the values that one iteration passes to the next on one core only")
+    return Refusal(f"the work changes between the Cube core and the Vector cores more than {_MOST_STAGES} times in the loop's "
+                   "body", "split the loop, or let one core compute several of the results one after the other")
 
 
 def _body_of(loop: scf.ForOp, ranges: Ranges) -> StagedBody | Refusal | None:

@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_bytes, element_type_of, root_of
+from tilelang_npu.analysis.buffer_sizes import buffer_name
+from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_bytes, element_type_of
 from tilelang_npu.analysis.index_sums import IndexSum
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import BLOCK, Chip
@@ -212,10 +213,4 @@ class DetourEmitter:
         return rows * ceil(elements * nbytes / REPEAT_BYTES) * (rate.slope32 if nbytes >= 4 else rate.slope16)
 
 
-def buffer_name(buffer: SSAValue) -> str:
-    """Returns the name of a buffer or tensor for messages; ``a tensor`` if it has none."""
-    owner = root_of(buffer).owner
-    return owner.label.data if isinstance(owner, tile.AllocOp) else root_of(buffer).name_hint or "a tensor"
-
-
-__all__ = ["I32", "DetourEmitter", "buffer_name", "element_bytes", "element_type_of", "scalar_loop_cycles"]
+__all__ = ["I32", "DetourEmitter", "element_bytes", "element_type_of", "scalar_loop_cycles"]

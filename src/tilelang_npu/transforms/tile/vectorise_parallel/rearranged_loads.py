@@ -24,6 +24,7 @@ from xdsl.rewriter import InsertPoint
 
 from tilelang_npu import ops
 from tilelang_npu.analysis.block_alignment import ElementLayout, divisor, is_paddable, places_of
+from tilelang_npu.analysis.buffer_sizes import buffer_name
 from tilelang_npu.analysis.buffers import element_bytes, element_type_of, root_of, space_of
 from tilelang_npu.analysis.index_sums import IndexSum, region_indices
 from tilelang_npu.dialects import tile
@@ -31,7 +32,6 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.tile.vectorise_parallel.detours import (
     I32,
-    buffer_name,
     scalar_loop_cycles,
 )
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import NotVectorisableAtOnce, add_unit_axes, region_of

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.analysis.block_alignment import is_block_aligned
+from tilelang_npu.analysis.buffer_sizes import buffer_name
 from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_type_of, root_of, space_of, users_of
 from tilelang_npu.analysis.cast_paths import cast_path
 from tilelang_npu.analysis.index_sums import IndexSum, region_indices
@@ -33,7 +34,7 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.infra.op_builder import float_type
-from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32, buffer_name
+from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32
 from tilelang_npu.transforms.tile.vectorise_parallel.index_widths import I64, INT32, IndexWidths
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import (
     Invariants,
