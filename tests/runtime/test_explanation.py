@@ -4,6 +4,7 @@ kernel."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.cli import main
 from tilelang_npu.cli.script import execute
+from tilelang_npu.dialects.ir.changes import Smaller
+from tilelang_npu.dialects.ir.remarks import REFUSED, Remark
+from tilelang_npu.runtime.reports.edit_trials import Trials, TriedEdit
+from tilelang_npu.runtime.reports.explanation import Explanation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,3 +116,13 @@ def test_a_kernel_that_was_not_called_has_its_share_of_the_peak_and_its_edits() 
     assert f"\ntime\n  {told.time}\n  {rate}\n" in text
     assert "\nedits that win most, tried\n" in text
     assert told.tried
+
+
+def test_a_refusal_that_asks_for_smaller_tiles_says_that_larger_ones_win() -> None:
+    refusal = Remark("hoist-loads", REFUSED, "hoist-loads", None, "UB has no room", "shrink the tiles", change=Smaller((None,)))
+    section = {"refused": ("hoist-loads  no line: UB has no room", "  to have it: shrink the tiles")}
+    larger = TriedEdit("tile=128 in place of 64", None, 10.0, 8.0, raises=True)
+    for edits, expected in (((larger,), True), ((replace(larger, raises=False),), False), ((), False)):
+        page = Explanation("main", "Ascend910B2", section, (refusal,))
+        vars(page)["_trials"] = Trials(edits, "")
+        assert ("larger tiles win in this kernel instead: tile=128 in place of 64 (-20%)" in str(page)) is expected

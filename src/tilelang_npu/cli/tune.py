@@ -42,7 +42,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--size", metavar="NAME=VALUE", nargs="+", action="extend", default=[], help=SIZES)
     parser.add_argument("--inputs", metavar="FUNCTION",
                         help="a function of the script that returns a call's inputs, if the elements of tensors decide the time,"
-                             " as for lengths or tables of pages: FUNCTION(parameters) or FUNCTION(parameters, configuration),"
+                             " as lengths and page tables do: FUNCTION(parameters), or FUNCTION(parameters, configuration);"
                              " the supply_prog of autotune")
     add_worker_options(parser, "configurations")
     parser.add_argument("--trials", type=int, metavar="N",

@@ -200,7 +200,7 @@ class AutoTuner:
             of_data = tuning.rejected and all(item.code == "T502" for item in tuning.rejected)
             raise TileError(msg, code="T730", location=user_location(), notes=notes, help=(
                 "the kernel does not run on generated arguments, which may be indices out of range: give arguments with "
-                "supply_prog (docs/tuning.md)" if of_data else
+                "supply_prog, or with tune --inputs (docs/tuning.md)" if of_data else
                 "add a configuration that compiles without tuning, for example one with smaller tiles"))
         best, config = ranked[0], dict(ranked[0].config)
         kernel = tuning.kernel(config)
