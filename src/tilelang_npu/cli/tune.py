@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
                         help="arguments of the factory that are the same in all configurations, such as M=4096")
     parser.add_argument("--size", metavar="NAME=VALUE", nargs="+", action="extend", default=[], help=SIZES)
     parser.add_argument("--inputs", metavar="FUNCTION",
-                        help="a function of the script that returns a call's inputs, if the elements of tensors decide the time,"
+                        help="a function of the script that returns a call's inputs, if elements of tensors decide the time,"
                              " as lengths and page tables do: FUNCTION(parameters), or FUNCTION(parameters, configuration);"
                              " the supply_prog of autotune")
     add_worker_options(parser, "configurations")
