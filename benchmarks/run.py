@@ -1,7 +1,7 @@
 """Measures the speed of the simulation, compared with hand-written NumPy and the interpreters of other tile languages.
 
-    python benchmarks/run.py [--only gemm,linear,w4a8,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,
-                             compile,text] [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,w4a8,softmax,rms_norm,flash,scalar,whole,sizes,sanitize,jobs,threads,
+                             import,compile,text] [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats with one BLAS thread. A kernel that is compared with NumPy runs its blocks on one
 thread, and its calls alternate with NumPy's. The time is the processor time of all threads of the process; ``jobs``,
@@ -11,6 +11,8 @@ Pallas' TPU interpreter are measured if they are installed.
 
 - ``sanitize``: each kernel at two sizes without and with the sanitizer, and the ratio of both; for Pallas, without and with
   ``detect_races``.
+- ``whole``: GEMMs of 1024 to 8192, on one thread and on two, compared with the whole product by ``numpy.matmul`` in float32
+  with as many BLAS threads, the conversions from and to float16 included; wall-clock time, the fastest call of each.
 - ``scalar``: a convolution as loops over single elements, with the time of the first call, which includes preparation.
 - ``sizes``: each kernel from 512 to 8192 rows, each in its own process: the ratio to NumPy, the time per unit of work relative
   to that at the smallest size, and the peak memory.
@@ -54,12 +56,14 @@ import kernels
 import peers
 import sizes
 
-BENCHMARKS = ("gemm", "linear", "w4a8", "softmax", "rms_norm", "flash", "scalar", "sizes", "sanitize", "jobs", "threads",
+BENCHMARKS = ("gemm", "linear", "w4a8", "softmax", "rms_norm", "flash", "scalar", "whole", "sizes", "sanitize", "jobs", "threads",
               "import", "compile", "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; the other benchmarks use the first."""
 CHANNELS = 64
 """The size of the convolution."""
+WHOLE = (1024, 2048, 4096, 8192)
+"""Sizes of the GEMMs that are compared with one call of ``numpy.matmul``."""
 JOBS = (2048, 4096)
 """Sizes at which one thread is compared with two."""
 OPS = (500, 1000, 2000, 5000)
@@ -192,6 +196,23 @@ def scalar(repeat: int) -> Iterator[Row]:
         yield row("the first call, cycles, hazards", (time.process_time() - start) * 1000, floor)
         np.testing.assert_array_equal(kernel(*inputs), case.by_hand(*inputs))
         yield row("  and each one after it", median(launch, repeat, time.process_time), floor)
+
+
+def whole(repeat: int) -> Iterator[Row]:
+    """Yields the rows of GEMMs and of ``numpy.matmul`` of the whole matrices."""
+    case = kernels.CASES["gemm"]
+
+    def matmul(a: Any, b: Any) -> Any:
+        return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+
+    for size in WHOLE:
+        kernel, inputs = case.kernel(size), case.inputs(np.random.default_rng(0), size)
+        for threads in (1, 2):
+            with threadpool_limits(threads, "blas"), threads_for_blocks(threads):
+                floor, ours = _least(partial(matmul, *inputs), partial(kernel, *inputs), repeat if size < 4096 else 2)
+            note = f"{2e-6 * size ** 3 / ours:.0f} GFLOP/s"
+            yield Row("whole", f"numpy.matmul {size}, threads: {threads}", floor, 1.0, f"{2e-6 * size ** 3 / floor:.0f} GFLOP/s")
+            yield Row("whole", "  tilelang_npu", ours, ours / floor, note)
 
 
 def jobs(repeat: int) -> Iterator[Row]:
@@ -416,6 +437,8 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
             yield from sanitizing(repeat)
         elif name == "scalar":
             yield from scalar(repeat)
+        elif name == "whole":
+            yield from whole(repeat)
         elif name == "sizes":
             yield from growing()
         elif name == "jobs":

@@ -13,7 +13,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.machine import datapath
+from tilelang_npu.simulator.machine import cube_products
 from tilelang_npu.simulator.run import batched_execution
 from tilelang_npu.simulator.run.recorded_launch import SharedResults
 
@@ -110,17 +110,17 @@ def test_tiles_of_a_product(kind: str, stages: int, transposed: bool, M: int, N:
 
 def test_operands_that_blocks_share_are_converted_once(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(datapath.Multiplier, "__init__", _noting(datapath.Multiplier.__init__, made))
+    monkeypatch.setattr(cube_products._Accumulator, "__init__", _noting(cube_products._Accumulator.__init__, made))
     kernel = product(64, 64, 64, "float16", 2, False)
     args = [numbers(rng, (64, 64), "float16"), numbers(rng, (64, 64), "float16"), np.zeros((64, 64), np.float32)]
     kernel.program.run(args, blocks=4)
-    assert made == [((2, 1), (1, 2), (2, 2))]
+    assert made == [((2, 1), (1, 2))]
 
 
 def _noting(init: Any, made: list[Any]) -> Any:
-    def noted(self: Any, product: Any, layouts: Any = ((), (), ()), **named: Any) -> None:
-        made.append(layouts)
-        init(self, product, layouts, **named)
+    def noted(self: Any, call: Any, *given: Any, **named: Any) -> None:
+        made.append(call.batches)
+        init(self, call, *given, **named)
 
     return noted
 

@@ -13,7 +13,6 @@ from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator import Launch, simulate
-from tilelang_npu.simulator.machine import datapath
 
 
 def blocks(rows: int, columns: int, width: int) -> str:
@@ -189,37 +188,3 @@ def test_sizes_beyond_the_buffers_are_refused(rng: np.random.Generator) -> None:
     text = product(a, b, c).replace("%k = arith.constant 16", "%k = arith.constant 32")
     with pytest.raises(TileError, match=r"T507.*k = 32.*16 and 16 elements along k"):
         simulate(parse_module(text), [a, b, c], blocks=1)
-
-
-def in_fractals(matrix: np.ndarray) -> np.ndarray:
-    rows, columns = matrix.shape
-    return np.ascontiguousarray(matrix.reshape(rows // 16, 16, columns // 16, 16).transpose(2, 0, 1, 3))
-
-
-@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("flat", [False, True])
-@pytest.mark.parametrize("b_turned", [False, True])
-@pytest.mark.parametrize("a_turned", [False, True])
-def test_zeros_between_terms_change_nothing(a_turned: bool, b_turned: bool, flat: bool, kind: type, rng: np.random.Generator,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where BLAS adds even and odd terms up apart (ops/products.py); sums of these numbers are exact in any order."""
-    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((48, 32), (32, 64)))
-    given = [np.ascontiguousarray(one.T if turned else one).astype(kind) for one, turned in ((a, a_turned), (b, b_turned))]
-    laid = given if flat else list(map(in_fractals, given))
-    c = np.zeros((48, 64), np.float32) if flat else in_fractals(np.zeros((48, 64), np.float32))
-    monkeypatch.setattr(datapath, "apart", lambda: 2)
-    multiplied: list[tuple[int, ...]] = []
-    matmul = np.matmul
-
-    def noted(x: np.ndarray, y: np.ndarray, **more: Any) -> np.ndarray:
-        multiplied.append((x.shape[-1], y.shape[-2]))
-        return matmul(x, y, **more)
-
-    monkeypatch.setattr(np, "matmul", noted)
-    multiply = datapath.Multiplier(datapath.Product(laid[0].shape, laid[1].shape, c.shape, a_turned, b_turned, wide=False,
-                                                    exact=False, terms=16))
-    for init in (True, False, False):
-        multiply(*laid, c, init, 48, 32, 64)
-    whole = c if flat else c.transpose(1, 2, 0, 3).reshape(48, 64)
-    np.testing.assert_array_equal(whole, 3 * (a @ b))
-    assert set(multiplied) == ({(2 * 32, 2 * 32)} if flat else {(2 * 16, 2 * 16)})

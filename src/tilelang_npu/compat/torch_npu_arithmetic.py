@@ -1,9 +1,9 @@
 """Replaces operations that torch computes differently on an NPU card than on the CPU.
 
-Products of half-precision matrices are accumulated in float32 in the order of the Cube core, as the simulator does for kernels,
+Products of half-precision matrices are accumulated in float32 in the order that products of kernels have (``ops/products.py``),
 and rounded once. (torch's own CPU products have the same results except for rounding, but are 100 times slower on processors
-without half-precision arithmetic.) The exponential is that of the simulator's Vector core. So a kernel and the reference agree
-in each bit if they do on a card.
+without half-precision arithmetic.) The exponential is that of the simulator's Vector core. So a kernel and its reference agree
+in each bit if they round alike.
 
 Losses accept class numbers of type int32, and an assignment between tensors that share memory copies the source first; on the
 CPU, torch raises errors in both cases. A card does not check the indices of a gather, and some references mark hidden elements

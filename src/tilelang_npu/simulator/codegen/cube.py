@@ -17,15 +17,16 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
-from tilelang_npu.ops.products import STEP, terms
+from tilelang_npu.ops.products import is_chunked
 from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, op_name, unsupported
-from tilelang_npu.simulator.codegen.moves import panels, transfer
+from tilelang_npu.simulator.codegen.moves import panels, settled, transfer
 from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.axis_bounds import check_product_size
+from tilelang_npu.simulator.machine.cube_products import Product
 from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
 from tilelang_npu.target.chip_data import Space
 
@@ -178,21 +179,23 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
 
     # For a batch, each operand is one matrix. On their way to M the operands pass through L0, which the op does not mention.
     em.record_op(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
-    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
-                               packed=packed, terms=terms(a.element))
+    product = Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
+                               packed=packed, chunked=is_chunked(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text, bias)
 
 
-def _multiply(em: PythonEmitter, product: datapath.Product, buffers: tuple[Buffer, Buffer, Buffer], sizes: tuple[Int, Int, Int],
+def _multiply(em: PythonEmitter, product: Product, buffers: tuple[Buffer, Buffer, Buffer], sizes: tuple[Int, Int, Int],
               init: str, bias: Buffer | None = None) -> None:
     """Emits the call that computes a product; its multiplier is made once per launch."""
     matrices = [panels(buffer) or buffer for buffer in buffers]
-    em.note_product_operands(*matrices, rows=product.terms == STEP)
+    em.note_product_operands(*matrices, rows=True)
     texts = [em.array(matrix) for matrix in matrices]
     numbers = [em.text_of(size) for size in sizes]
     extra = [em.array(bias)] if bias is not None else []
-    multiplier = em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
+    multiplier = em.define(f"products({em.constant(product, 'product')})", em.launch, "mmad")
     em.emit_batched(f"{multiplier}({', '.join([*texts, init, *numbers, *extra])})")
+    if em.settles_products:
+        em.emit_batched(settled(em, texts[2]))
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
@@ -227,6 +230,6 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     use = hivm.unit_flag_use(op)
     em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n), use, slot(flag)), pipe="M",
                  anew=("c", init))
-    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
-                               exact=c.element == "int32", terms=terms(a.element))
+    product = Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
+                               exact=c.element == "int32", chunked=is_chunked(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text)

@@ -14,6 +14,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
+from tilelang_npu.ops.products import FRACTAL
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.simulator.codegen.code_scopes import Int
@@ -46,14 +47,28 @@ def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: UnitFla
                  held={"dst": targets})
 
 
+def settled(em: PythonEmitter, array: str) -> str:
+    """Returns the expression of an array in L0C, which an op is to read, after the sums of products are written to L0C.
+
+    Products are added up in chunks (``machine/cube_products.py``), so that L0C is not always up to date.
+    """
+    return f"{em.define('products.settle', em.launch, 'settle')}({array})"
+
+
+def _read(em: PythonEmitter, source: Buffer) -> str:
+    """Returns the expression of the array of an operand that an op reads, which may be in L0C."""
+    array = em.array(source)
+    return settled(em, array) if alternatives(source)[0].base.memory == "cc" else array
+
+
 def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: PipeName, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
-        em.emit_batched(f"{write}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{write}[...] = {_read(em, source)}", source, target)
     else:
         combine = em.constant(datapath.ATOMICS[atomic], "atomic")
-        em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
+        em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {_read(em, source)}, {combine})")
 
 
 def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) -> str:
@@ -232,10 +247,10 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
     if len(parts) > 1:
         helper, targets = em.constant(datapath.fixpipe_to_all, "fixpipe_to_all"), ", ".join(map(em.array, parts))
-        em.line(f"{helper}(({targets}), {_by_rows(op)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
+        em.line(f"{helper}(({targets}), {_by_rows(op)}, {_read(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
         return
     helper = em.constant(datapath.fixpipe, "fixpipe")
-    em.line(f"{helper}({em.array(target)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
+    em.line(f"{helper}({em.array(target)}, {_read(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
 
 
 def _destinations(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
@@ -261,12 +276,12 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
     if len(targets) > 1 and not _by_rows(op):
         return False
     views = alternatives(target)
-    if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].constant % datapath.FRACTAL
+    if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].constant % FRACTAL
                             for view in views):
         return False
     if not is_plain(source.element, target.element, "rint") and source.element != target.element:
         return False
-    width = datapath.FRACTAL
+    width = FRACTAL
 
     def blocks(view: StridedView) -> StridedView:
         count = Int(view.sizes[1].constant // width)
@@ -280,7 +295,7 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
             first = view.offset + em.multiplied(shape[1] * number, view.strides[1])
             return replace(view, offset=first, sizes=(shape[0], shape[1], view.sizes[2]))
 
-        read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
+        read, write = _read(em, mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:
             em.emit_batched(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
         else:
@@ -308,4 +323,4 @@ def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
     em.emit_batched(f"{em.array(target)}[...] = {text}")
 
 
-__all__ = ["panels", "transfer"]
+__all__ = ["panels", "settled", "transfer"]

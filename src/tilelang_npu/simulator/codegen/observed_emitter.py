@@ -43,6 +43,7 @@ class ObservedEmitter(PythonEmitter):
     """
 
     _watched = ""
+    settles_products = True
 
     def record(self, op: Operation, pipe: PipeName | Literal[""], operands: Sequence[Operand],
                work: Costing) -> OpRecord:

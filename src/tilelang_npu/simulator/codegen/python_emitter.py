@@ -45,12 +45,14 @@ class PythonEmitter(OpRecorder):
         unguarded_trips: in the loop body that is being emitted, the largest number of iterations of a loop nest that contains
             no check of the limit of iterations.
         batch_axes: the number of leading batch axes of the arrays.
+        settles_products: whether each product is written to L0C at once, because memory is read or compared between ops.
         polls: the variables of the generated code that have the ``PollWait`` of each open ``while`` loop.
     """
 
     stepwise = False
     computes = True
     batch_axes = 0
+    settles_products = False
 
     def __init__(self, function: FuncOp, core: CoreKind, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)

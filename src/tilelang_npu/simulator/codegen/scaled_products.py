@@ -14,7 +14,7 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtypes
 from tilelang_npu.ops.scale_layouts import FORMATS
 from tilelang_npu.simulator.codegen.cube import check_sizes, logical_shape, matrix_shape
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.moves import transfer
+from tilelang_npu.simulator.codegen.moves import settled, transfer
 from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
@@ -105,5 +105,6 @@ def _emit(em: PythonEmitter, op: Operation, buffers: list[Buffer], formats: tupl
                                            turned, scaled=True),
                      into={"a": "ca", "b": "cb", "scaleA": "ca", "scaleB": "cb"}, anew=("c", init))
     product = em.constant(ScaledProduct(first, second, formats), "scaled_product")
-    arrays = ", ".join(em.array(buffer) for buffer in buffers)
+    a_text, b_text, c_text, *scales = (em.array(buffer) for buffer in buffers)
+    arrays = ", ".join((a_text, b_text, settled(em, c_text), *scales))
     em.line(f"{product}({arrays}, {init.text}, {', '.join(em.text_of(size) for size in (m, k, n))})")

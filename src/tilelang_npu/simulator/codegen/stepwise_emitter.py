@@ -32,6 +32,7 @@ class StepwiseEmitter(PythonEmitter):
     """
 
     stepwise = True
+    settles_products = True
     _pending: tuple[str, Sequence[Operand]] | None = None
     _body: list[str]
 

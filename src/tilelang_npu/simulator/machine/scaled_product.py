@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tilelang_npu.ops.products import apart, spread
+from tilelang_npu.ops.products import multiply_chunk
 from tilelang_npu.ops.rearrange import unpack_float4
 from tilelang_npu.ops.rounding import Array
 from tilelang_npu.ops.scale_layouts import FORMATS, GROUP
@@ -52,12 +52,11 @@ class ScaledProduct:
         left, right = left[:m, :k], right[:k, :n]
         exponents = [scale.view(np.uint8).astype(np.int32) for scale in (scale_a[:m], scale_b[:n])]
         total = np.zeros((m, n), np.float32) if init else _by_rows(c)[:m, :n].copy()
-        lie = apart()
+        made = np.empty((m, n), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             for group in range(-(-k // GROUP)):
                 part = slice(group * GROUP, (group + 1) * GROUP)
-                made = np.matmul(spread(np.ascontiguousarray(left[:, part]), -1, lie),
-                                 spread(np.ascontiguousarray(right[part]), -2, lie))
+                multiply_chunk(np.ascontiguousarray(left[:, part]), np.ascontiguousarray(right[part]), made)
                 rows, columns = exponents[0][:, group, None], exponents[1][None, :, group]
                 scaled = np.ldexp(made, rows + columns - 2 * _BIAS)
                 total += np.where((rows == _NAN) | (columns == _NAN), np.float32(np.nan), scaled)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.batch_layout import BatchLayout
-from tilelang_npu.simulator.machine.datapath import BatchMultiplier, Multipliers
+from tilelang_npu.simulator.machine.cube_products import CubeProducts
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.memory_pool import MemoryArena, borrow_arena
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, footprint, number_of
@@ -63,6 +63,9 @@ LEAST_AT_A_TIME = 1 << 14
 interpreter lock."""
 ROOM = 1 << 21
 """Limit of the on-chip bytes of one core in all blocks of a batch, which should fit a processor's cache with the operands."""
+PRODUCTS_ROOM = 1 << 27
+"""The same limit for kernels that run on the Cube core alone: blocks of a batch share operands, and one large product of BLAS
+takes less time than many small ones."""
 MOST_ROOM = 1 << 23
 """Limit of the on-chip bytes of a batch that exceeds ``ROOM`` for the sake of ``ENOUGH_AT_A_TIME``."""
 ENOUGH_AT_A_TIME = 1 << 18
@@ -141,8 +144,9 @@ def plan_batches(program: Program, functions: Sequence[BatchedFunction], runs: S
     for key, some in alike.items():
         ops = list(map(len, some[0].streams))
         busiest = max(range(len(ops)), key=ops.__getitem__)
+        room = PRODUCTS_ROOM if cores[busiest] == "AIC" and len(cores) == 1 else ROOM
         enough = ENOUGH_AT_A_TIME * ops[busiest] // max(1, each[key][busiest]) if cores[busiest] == "AIV" else 1
-        most = max(1, ROOM // max(1, used), min(MOST_ROOM // max(1, used), enough))
+        most = max(1, room // max(1, used), min(MOST_ROOM // max(1, used), enough))
         made = list(_Grouping(records, some, gaps, foreign).batches(_evenly(len(some), most, processors)))
         batches += made
         calls += len(made) * sum(ops)
@@ -463,7 +467,7 @@ class _BatchWorker:
         if sizes not in self._made:
             self._room.clear()  # batches of different shapes are not computed at the same time
             held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps, self._room.part)
-            resources = LaunchResources(self._functions, self._most_ops, Multipliers(BatchMultiplier), self._poison)
+            resources = LaunchResources(self._functions, self._most_ops, partial(CubeProducts, 2), self._poison)
             self._made[sizes] = _BatchMemories(resources, held, [shared_arrays(program.chip, core, held)
                                                                  for core in program.core_ids(0)])
         resources, held, shared = self._made[sizes]

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.machine.batched_integers import BatchedInt, BlockBatch, DivergedError, NotBatchableError, Numbers
-from tilelang_npu.simulator.machine.datapath import no_multiplier
+from tilelang_npu.simulator.machine.cube_products import NoProducts
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Event, Stream
 from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
@@ -126,7 +126,7 @@ def _traced(program: Program, bound: BoundArguments, blocks: int, some: Numbers,
     """Traces blocks that have the same control flow at once, and returns their records."""
     numbers = BlockBatch(some)
     joint = [_BatchPlaceholders() for _ in program.traced]
-    lanes = cores_of_block(program, bound, blocks, LaunchResources(program.traced, most_ops, no_multiplier, 0, joint, viewed))
+    lanes = cores_of_block(program, bound, blocks, LaunchResources(program.traced, most_ops, NoProducts, 0, joint, viewed))
     for lane in lanes:
         lane.run = partial(_as_all, lane.run, numbers.number)
     run_cores(lanes, [int(some[0])], program)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.machine.batch_layout import BatchLayout
 from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_coroutines
-from tilelang_npu.simulator.machine.datapath import Multipliers, Product
+from tilelang_npu.simulator.machine.cube_products import CubeProducts, NoProducts
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, Spot, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.op_records import CrossWait, Event, Stream
 from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
@@ -38,7 +38,7 @@ class LaunchResources:
     Attributes:
         functions: the compiled device functions that the launch runs.
         most_ops: the limit of the ops of a core in a block; None for the limits of ``loop_limits.py``.
-        scratch: returns the multiplier that computes a matrix product.
+        products: makes the object that computes the matrix products of a core.
         poison: the byte that fills on-chip memory before each block; None if the memory keeps its contents.
         placeholders: for each device function, the source of the numbers that a trace reads from memory; empty if the launch
             computes values.
@@ -50,7 +50,7 @@ class LaunchResources:
 
     functions: Sequence[CompiledFunction]
     most_ops: int | None = None
-    scratch: Callable[[Product], object] = field(default_factory=Multipliers)
+    products: Callable[[], CubeProducts | NoProducts] = CubeProducts
     poison: int | None = POISON
     placeholders: Sequence[PlaceholderData] = ()
     view: Callable[..., object] = np.ndarray
@@ -112,11 +112,13 @@ class BoundCore:
         self.memory = memories[core.label]
         self.events: list[Event] = []
         self.gm: list[int] = []
+        self._products = resources.products()
+        self._products.watched = resources.observer is not None
         try:
             own = resources.view is not np.ndarray or resources.observer is not None
             bind = self.function.bind_with(resources.view, resources.observer) if own else self.function.bind
             self.run: Run = bind(
-                bound.arrays, bound.scalars, bound.dims, blocks, sub, resources.scratch,
+                bound.arrays, bound.scalars, bound.dims, blocks, sub, self._products,
                 resources.guard(self.function.core, resources.most_ops),
                 resources.placeholders[index] if resources.placeholders else None, layout,
                 *(shared_arrays(program.chip, core, memories) if shared is None else shared))
@@ -138,9 +140,11 @@ class BoundCore:
         return error if told is None else told
 
     def start(self) -> None:
-        """Prepares the core for a new block: fills its memory with the poison byte, and starts an empty record."""
+        """Prepares the core for a new block: fills its memory with the poison byte, discards products, and starts an empty
+        record."""
         if self._poison is not None:
             self.memory.poison(self._poison, self._spot)
+        self._products.forget()
         self.events, self.gm = [], []
 
     def run_block(self, block: int) -> None:

@@ -17,7 +17,7 @@ from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.sharing import once, state_of
 from tilelang_npu.simulator.machine.axis_bounds import AxisBoundsError
 from tilelang_npu.simulator.machine.batch_layout import BatchLayout, OnChipFlow
-from tilelang_npu.simulator.machine.datapath import Product
+from tilelang_npu.simulator.machine.cube_products import CubeProducts, NoProducts
 from tilelang_npu.simulator.machine.memory import Array, shared_names
 from tilelang_npu.simulator.machine.op_records import Event
 from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
@@ -58,7 +58,7 @@ class Bind(Protocol):
         dims: the sizes of each argument; empty for scalars.
         nblocks: the number of blocks of the launch.
         sid: the index of the sub-block.
-        scratch: returns the multiplier that computes a matrix product.
+        products: computes the matrix products of the core.
         guard: limits the ops and iterations of the core.
         placeholder: supplies numbers in place of data in a trace; otherwise None.
         layout: the layout of the batch, for code that computes many blocks at once; otherwise None.
@@ -66,11 +66,11 @@ class Bind(Protocol):
     """
 
     def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
-                 sid: int, scratch: Callable[[Product], object], guard: LoopGuard, placeholder: PlaceholderData | None,
+                 sid: int, products: CubeProducts | NoProducts, guard: LoopGuard, placeholder: PlaceholderData | None,
                  layout: BatchLayout | None, /, *memories: Array | None) -> Run: ...
 
 
-_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, placeholder, layout, {memories}):"
+_BIND = "def bind(arrays, scalars, dims, nblocks, sid, products, guard, placeholder, layout, {memories}):"
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 

@@ -15,7 +15,7 @@ from tilelang_npu.progress import shown
 from tilelang_npu.sharing import Kept, once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
-from tilelang_npu.simulator.machine.datapath import no_multiplier
+from tilelang_npu.simulator.machine.cube_products import NoProducts
 from tilelang_npu.simulator.machine.memory import POISON, POISON_NOW, Spot
 from tilelang_npu.simulator.machine.op_records import PeerWait, Stream
 from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
@@ -533,7 +533,7 @@ class Program:
     def _trace(self, bound: BoundArguments, blocks: int, placeholders: Sequence[PlaceholderData], most: int | None,
                most_ops: int | None) -> RecordedLaunch:
         """Records the ops of a launch as :meth:`trace` does, for arguments that are already bound."""
-        resources = LaunchResources(self.traced, most_ops, no_multiplier, 0, placeholders)
+        resources = LaunchResources(self.traced, most_ops, NoProducts, 0, placeholders)
         run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, resources=resources, count=blocks)
         with np.errstate(all="ignore"):
             if most is None or blocks == 1:

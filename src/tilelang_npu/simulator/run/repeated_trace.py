@@ -26,7 +26,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import parse_python
 from tilelang_npu.simulator.machine.batched_integers import NotBatchableError
 from tilelang_npu.simulator.machine.core_coroutines import FLAGS
-from tilelang_npu.simulator.machine.datapath import no_multiplier
+from tilelang_npu.simulator.machine.cube_products import NoProducts
 from tilelang_npu.simulator.machine.loop_integers import LoopInt, SampledLoop, Unread, viewed
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Event, Stream
@@ -230,7 +230,7 @@ def trace_repeated(program: Program, bound: BoundArguments, blocks: int) -> list
     sources = [function.source for function in program.traced]
     if not any(map(repeatable_loops, sources)):
         return None
-    resources = LaunchResources(program.traced, None, no_multiplier, 0, [_Placeholders() for _ in program.traced], viewed,
+    resources = LaunchResources(program.traced, None, NoProducts, 0, [_Placeholders() for _ in program.traced], viewed,
                                 guard=guard)
     found: list[BlockRun] = []
     interned: dict[Stream, Stream] = {}
