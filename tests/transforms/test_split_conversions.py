@@ -59,3 +59,44 @@ def test_values(rows: int, columns: int, dtype: str) -> None:
     z = x.astype(np.float32) + b.astype(np.float32)
     wanted = z / (1 + np.exp(-z)) + r.astype(np.float32)
     np.testing.assert_allclose(np.asarray(kernel(x, b, r)).astype(np.float32), wanted, rtol=1e-2, atol=1e-2)
+
+
+def normalised(stages: int, tile: int = 8, rows: int = 96, columns: int = 1024) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float16"), G: T.Tensor((rows, columns), "float16"),
+             Y: T.Tensor((rows, columns), "float16")):
+        with T.Kernel(4, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile, columns), "float32")
+            g = T.alloc_shared((tile, columns), "float32")
+            t = T.alloc_shared((tile, columns), "float32")
+            sums = T.alloc_shared((tile, columns), "float32")
+            r = T.alloc_shared((tile, 1), "float32")
+            T.clear(sums)
+            for n in T.Pipelined(rows // tile // 4, num_stages=stages):
+                T.copy(X[(n * 4 + core) * tile, 0], x)
+                T.copy(G[(n * 4 + core) * tile, 0], g)
+                for i, j in T.Parallel(tile, columns):
+                    t[i, j] = x[i, j] * g[i, j]
+                T.reduce_sum(t, r, dim=1)
+                for i, j in T.Parallel(tile, columns):
+                    sums[i, j] = sums[i, j] + t[i, j]
+                for i, j in T.Parallel(tile, columns):
+                    g[i, j] = g[i, j] * r[i, 0] + x[i, j] + sums[i, j]
+                T.copy(g, Y[(n * 4 + core) * tile, 0])
+
+    return main
+
+
+def test_only_loads_are_split_where_tiles_for_stores_have_no_room(rng: np.random.Generator) -> None:
+    """With a tile for the store too, the tiles would not fit, and would be divided into strips."""
+    one, two = (tilelang.compile(normalised(stages), target="npuir") for stages in (1, 2))
+    remarks = [remark for remark in two.explain(edits=False).remarks if remark.kind == "done"]
+    assert "split-tiles" not in {remark.about for remark in remarks}
+    split = [remark.text for remark in remarks if remark.about == "split-conversions"]
+    assert split and all("is loaded through" in text for text in split), split
+    assert two.estimate().time_us <= one.estimate().time_us * 1.001
+    x, g = (rng.standard_normal((96, 1024)).astype(np.float16) for _ in range(2))
+    found = [np.zeros((96, 1024), np.float16) for _ in range(2)]
+    for kernel, y in zip((one, two), found, strict=True):
+        kernel(x, g, y)
+    np.testing.assert_array_equal(*found)

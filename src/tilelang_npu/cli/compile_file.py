@@ -41,6 +41,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--explain", action="store_true", dest="page",
                         help="print the compiler's decisions instead of the MLIR text; with -o FILE.sarif, write the refused "
                              "optimisations as notes that editors show; with -o FILE.json, write all decisions as data")
+    parser.add_argument("--no-edits", action="store_true",
+                        help="with --explain, try no edits of the source, which takes from seconds to minutes")
     add_without(parser)
     add_gpu(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write to (default: standard output)")
@@ -53,6 +55,8 @@ def compile_file(args: argparse.Namespace) -> int:
         args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
     if args.python and (args.page or args.generic or args.locations or args.annotate or args.stage != "hivm"):
         args.usage("--python prints no MLIR: --explain, --stage, --generic, --locations and --annotate have nothing to act on")
+    if args.no_edits and not args.page:
+        args.usage("--no-edits has no effect without --explain: edits are tried for it alone")
     code, kernels = compiled(args.file, args.chip, args.without, gpu_of(args))
     if not kernels:
         return code
@@ -60,7 +64,7 @@ def compile_file(args: argparse.Namespace) -> int:
         if args.page:
             from tilelang_npu.runtime.reports.remarks_file import is_report_name, write_remarks
 
-            pages = [kernel.explain() for kernel in kernels]
+            pages = [kernel.explain(edits=not args.no_edits) for kernel in kernels]
             if is_report_name(args.output):
                 write_remarks(args.output, pages)
             else:

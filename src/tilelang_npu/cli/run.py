@@ -164,7 +164,7 @@ def _refuse_without_effect(args: argparse.Namespace) -> None:
 
 def _summary(tally: Tally, label: str) -> str:
     """Returns the summary of a kernel's last run, and the number and total time of all its runs."""
-    text = tally.last.summary(label)
+    text = "".join([tally.last.summary(label), *(f"\n  strips    {note}" for note in tally.kernel.strips)])
     if tally.count > 1:
         text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
     return text

@@ -343,7 +343,8 @@ def _with_rows_apart(builder: Builder, source: Addressable | Element, target: Ad
     argument = whole.value.owner.source if isinstance(whole.value.owner, tile.TensorOp) else whole.value
     if whole.space != "gm" or tile_on_chip.buffer.space == "gm" or whole.ndim != 1 or isinstance(argument.owner, Operation):
         raise TileError(f"{WHAT}: stride is given, and neither operand is a flat global tensor, with one axis", code="T231",
-                        help="remove stride: the rows of a tensor with several axes are as far apart as its shape says")
+                        help="pass the flat tensor as a parameter of its own" if whole.ndim == 1 and whole.space == "gm" else
+                        "remove stride: the rows of a tensor with several axes are as far apart as its shape says")
     matrix = None if isinstance(tile_on_chip, Element) else with_axes(tile_on_chip, squeezed_axes(tile_on_chip))
     if matrix is None or matrix.ndim != 2:
         raise TileError(f"{WHAT}: stride is given, and {tile_on_chip.describe()} is not a matrix", code="T131",

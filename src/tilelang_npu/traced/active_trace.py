@@ -36,6 +36,10 @@ class TracedValue:
         """Returns a description of the object for error messages."""
         return str(self)
 
+    def repair_as_scalar(self) -> str:
+        """Returns what to write in place of the object where a scalar is needed, for error messages."""
+        return "loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd"
+
 
 class HostScalar:
     """The base class of numbers that are known when the kernel is called: symbolic dimensions, and expressions of them."""

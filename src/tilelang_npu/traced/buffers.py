@@ -56,6 +56,15 @@ class Addressable(TracedValue, ABC):
         """The size of each axis as the kernel's author sees it: a number, a symbolic dimension or a traced scalar."""
         return self.extents
 
+    def repair_as_scalar(self) -> str:
+        """As for every traced object; for one element whose last indices are missing, the indices."""
+        dropped = self.buffer.ndim - self.ndim
+        if dropped and all(size == 1 for size in self.extents):
+            missing = ", 0" * self.ndim
+            return (f"{self.buffer.name} has {self.buffer.ndim} axes: write an index for each, "
+                    f"{self.buffer.name}[{', '.join('ijklmn'[:dropped])}{missing}]")
+        return super().repair_as_scalar()
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

@@ -50,8 +50,7 @@ def number(builder: Emitter, value: object) -> Expr | int | float | bool:
     if isinstance(value, np.generic):
         return number(builder, value.item())
     if isinstance(value, TracedValue):
-        raise TileError(f"{value.describe()} is not a scalar", code="T141",
-                        help="loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd")
+        raise TileError(f"{value.describe()} is not a scalar", code="T141", help=value.repair_as_scalar())
     kind = "" if is_array(value) else f" ({type(value).__name__})"
     raise TileError(f"{shown(value)}{kind} is not a scalar", code="T141",
                     help="pass the array as an argument of the kernel, and index the kernel's parameter" if is_array(value) else

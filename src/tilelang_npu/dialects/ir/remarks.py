@@ -227,7 +227,24 @@ class Held:
     bytes_alone: bool = False
 
 
-Facts = Waits | Placed | Points | Scoped | Turns | Held
+@dataclass(frozen=True)
+class Strips:
+    """Statements whose tiles do not fit at once, and that are therefore executed for strips of the tiles.
+
+    Attributes:
+        count: the number of strips.
+        size: the number of rows or columns of a strip; the last strip may have fewer.
+        extent: the number of rows or columns of the tiles.
+        unit: ``rows`` or ``columns``.
+    """
+
+    count: int
+    size: int
+    extent: int
+    unit: str
+
+
+Facts = Waits | Placed | Points | Scoped | Turns | Held | Strips
 _KINDS = {kind.__name__: kind for kind in (*get_args(Facts), *get_args(Change))}
 
 

@@ -134,7 +134,8 @@ class Improvement(Report):
 
     def explained(self) -> str:
         """Returns the report with the reason of each edit."""
-        return "\n".join([str(self), *(f"line {one.line}: {one.what}. {one.why}".rstrip() for one in self.changes)])
+        unknown = "(There was no time to find the reason: give the search more, by --budget.)"
+        return "\n".join([str(self), *(f"line {one.line}: {one.what}. {one.why or unknown}" for one in self.changes)])
 
     def _notes(self) -> Iterator[str]:
         if self.alternatives:
@@ -340,7 +341,10 @@ class Improver:
         reason = {Verdict.ROUNDED: "it changes the order of additions; --reassociate allows it"}.get(
             verdict, f"{verdict.value}: {text}")
         edits = sorted((search.subjects[name].line, search.subjects[name].what(value)) for name, value in guilty.items())
-        note = f"{' together with '.join(f'line {line}: {what}' for line, what in edits)}: {reason}"
+        us, before = search.time_of(guilty, self._end), search.versions[0].us
+        known = verdict is Verdict.ROUNDED and us is not None and before is not None
+        gain = f" ({before:.1f} -> {us:.1f} us)" if known else ""
+        note = f"{' together with '.join(f'line {line}: {what}' for line, what in edits)}{gain}: {reason}"
         if note not in self._notes:
             self._notes.append(note)
 
@@ -418,9 +422,11 @@ class Improver:
             if not self._is_accepted(self._verdict_on(one.choice)[0]):
                 continue
             left -= 1
-            added = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name) != value]
+            other = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name, value) != value]
+            added = [subjects[name].what(value) for name, value in one.choice.items() if name not in choice]
             removed = [subjects[name].what(value) for name, value in choice.items() if name not in one.choice]
-            words = [f"{word} {'; '.join(edits)}" for word, edits in (("with", added), ("without", removed)) if edits]
+            words = [f"{word} {'; '.join(edits)}" for word, edits in (("but", other), ("with", added), ("without", removed))
+                     if edits]
             yield one.expected, f"the same {', '.join(words)}"
 
 

@@ -40,6 +40,7 @@ class JITKernel(CompiledKernel):
         switches: the values of the compiler switches that have an effect, by their string keys.
         without: the names of the optimisations that are switched off.
         remarks: the front end's warnings about the kernel, and warnings about unknown keys in ``pass_configs``.
+        strips: notes on tiles that do not fit at once, so that statements are executed for strips of them.
         idle: a warning about a switch that changes nothing in this kernel; None if there is no such switch.
         signature: the kernel's parameters, and the positions of outputs and workspaces.
         latency: modelled milliseconds of the configuration that tuning chose; None if the kernel was not tuned.

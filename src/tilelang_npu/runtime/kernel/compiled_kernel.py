@@ -88,6 +88,7 @@ class CompiledKernel:
     """
 
     is_interpreted = False
+    strips: tuple[str, ...] = ()
 
     def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
                  aliases: Mapping[int, int] | None = None, traced: Traced | None = None, *, trial: bool = False) -> None:
@@ -119,11 +120,13 @@ class CompiledKernel:
         with verbose_log(settings.verbose):
             self._lowering = Lowering(traced, self.chip, self.switches, self.without, trial=trial)
         from tilelang_npu.runtime.checks.scalar_loops import scalar_loop_warnings
+        from tilelang_npu.runtime.checks.strip_notes import strip_notes
 
         slow = scalar_loop_warnings(self._lowering.final, self.chip)
         for remark in slow:
             warn_at(remark)
         self.remarks = (*self.remarks, *slow)
+        self.strips = strip_notes(self._lowering.final)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",

@@ -48,7 +48,7 @@ _WITHOUT_EFFECT_ON_CODE = {
     environment.TRACEBACK.name,
     environment.LOAD.name, environment.PLUGINS.name}
 """Environment variables on which the compiled kernel does not depend, or of which the key has the effect."""
-_FACTS = ("name", "dialect", "remarks", "idle", "switches", "without", "signature", "_lowering", "_effects",
+_FACTS = ("name", "dialect", "remarks", "strips", "idle", "switches", "without", "signature", "_lowering", "_effects",
           "_effects_of_launches", "_blocks_per_point")
 """The attributes of a kernel that an entry contains."""
 

@@ -296,9 +296,11 @@ def _refused(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
     """Yields two lines for each refusal: the source line with the reason, and the edit that would allow the optimisation."""
     for name in (*OPTIMISATIONS, *_plugin_passes()):
         if name not in OPTIMISATIONS or options.does(name):
-            for remark in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED):
-                yield _refusal_line(remark)
-                yield f"  to have it: {remark.edit}"
+            pairs = ((_refusal_line(one), f"  to have it: {one.edit}")
+                     for one in remarks if one.about == name and one.kind == REFUSED)
+            for line, edit in dict.fromkeys(pairs):
+                yield line
+                yield edit
 
 
 def _plugin_passes() -> list[str]:

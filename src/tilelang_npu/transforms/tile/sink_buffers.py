@@ -323,6 +323,14 @@ class SinkBuffers(PassWithPlanTrial):
                         and space_of(user.source) != space_of(user.target) for user in users))
 
 
+def _loop_text(loop: scf.ForOp) -> str:
+    """Returns a text for a loop in a message; a loop over blocks, which the compiler made, has the line of its launch."""
+    launch = launch_of(loop)
+    if launch is not None and location_of(launch) == location_of(loop):
+        return f"the compiler's loop over the blocks of {line_of(loop)}"
+    return f"the loop at {line_of(loop)}"
+
+
 def _report_split(module: ModuleOp, allocation: tile.AllocOp) -> None:
     """Records that a live range got a buffer of its own, with its loop."""
     loop = next((loop for user in users_of(allocation.result) if (loop := loop_around(user)) is not None), None)
@@ -337,7 +345,7 @@ def _report_home(module: ModuleOp, allocation: tile.AllocOp) -> None:
     """
     loop = loop_around(allocation)
     if loop is None or allocation.slots is None:
-        around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
+        around = _loop_text(loop) if loop is not None else "a branch"
         record_done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} is now allocated in {around}")
 
 
@@ -350,10 +358,10 @@ def _report_refusal(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, 
     loop = next((found for user in users_of(buffer) if (found := pipelined_loop_of_copy(user, buffer)) is not None), None)
     drained = loop_around(allocation)
     if drained is not None and sink.multi_buffer and _takes_slots_as_accumulator(allocation, drained):
-        what = f"{sized(buffer)} has one slot for the {tile.stages_of(drained)} stages of the loop at {line_of(drained)}"
+        what = f"{sized(buffer)} has one slot for the {tile.stages_of(drained)} stages of {_loop_text(drained)}"
         about, kept = "multi-buffer", _why_accumulator_one_slot(allocation, chips.chip(sink.chip))
     elif loop is not None and sink.multi_buffer:
-        what = f"{sized(buffer)} has one slot for the {tile.stages_of(loop)} stages of the loop at {line_of(loop)}"
+        what = f"{sized(buffer)} has one slot for the {tile.stages_of(loop)} stages of {_loop_text(loop)}"
         about, kept = "multi-buffer", _why_one_slot(allocation, loop, ranges, sink)
     else:
         around, home = loop_around(allocation), allocation.parent_block()

@@ -23,7 +23,6 @@ from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
@@ -34,9 +33,10 @@ from tilelang_npu.analysis.cores import noted_core, put_core
 from tilelang_npu.analysis.nesting import is_in_core_scope, loop_around, pipelined_loop_of_copy
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import record_done
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.patterns import apply_patterns, insert_for
+from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
 
 NAME = "split-conversions"
 
@@ -184,8 +184,11 @@ def _record(module: ModuleOp, op: tile.CopyOp, how: str) -> None:
 
 
 @dataclass(frozen=True)
-class SplitConversions(ModulePass):
+class SplitConversions(PassWithPlanTrial):
     """Splits copies between GM and UB that convert the element type into a copy and a conversion, where UB is short.
+
+    After a split, a tile of each type is alive from one iteration to the next. If the tiles then have no room, only loads are
+    split, which start before an iteration needs them; and nothing, if the tiles have room without any split.
 
     Attributes:
         chip: the chip, whose UB has to hold the tiles.
@@ -195,16 +198,44 @@ class SplitConversions(ModulePass):
     """
 
     name = NAME
-    chip: str = chips.DEFAULT
-    enabled: bool = True
-    synchronise: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.enabled or not self.synchronise or not self._short_launches(op):
+            return
+        if (why := self._why_no_room(op, stores=True)) is None:
+            self._split(op, stores=True)
+        elif self._why_no_room(op, stores=False) is None:
+            self._split(op, stores=False)
+        elif self.missing_room(op.clone()) is None:
+            self._record_refusal(op, why)
+        else:
+            self._split(op, stores=True)  # for the error of a kernel that has no room in any case
+
+    def _why_no_room(self, module: ModuleOp, *, stores: bool) -> str | None:
+        """Returns why the tiles have no room after the split; None if they have room."""
+        tried = module.clone()
+        self._split(tried, stores=stores)
+        return None if tried.is_structurally_equivalent(module) else self.missing_room(tried)
+
+    def _short_launches(self, module: ModuleOp) -> list[Operation]:
+        """Returns the launches whose tiles do not fit side by side."""
         size = chips.chip(self.chip).memory["ub"].size
-        launches: list[Operation] = [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)]
-        for launch in launches or [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
-            if self.enabled and self.synchronise and _lacks_room(launch, size):
-                apply_patterns(launch, SplitConvertingLoad(op), SplitConvertingStore(op), classes=tile.CopyOp)
+        launches: list[Operation] = [inner for inner in module.walk() if isinstance(inner, tile.LaunchOp)]
+        return [launch for launch in launches or [inner for inner in module.ops if isinstance(inner, func.FuncOp)]
+                if _lacks_room(launch, size)]
+
+    def _split(self, module: ModuleOp, *, stores: bool) -> None:
+        patterns = [SplitConvertingLoad(module), *([SplitConvertingStore(module)] if stores else [])]
+        for launch in self._short_launches(module):
+            apply_patterns(launch, *patterns, classes=tile.CopyOp)
+
+    def _record_refusal(self, module: ModuleOp, why: str) -> None:
+        for copy in module.walk():
+            if isinstance(copy, tile.CopyOp) and (_is_split(copy, copy.target, copy.source)
+                                                  or _is_split(copy, copy.source, copy.target)):
+                record_refusal(module, self.name, location_of(copy),
+                               f"the tile is loaded and converted as one copy, because {why}", "shrink the tiles")
+                return
 
 
 __all__ = ["SplitConversions", "SplitConvertingLoad", "SplitConvertingStore"]

@@ -277,8 +277,8 @@ def _why_scalar_unavailable(op: Operation) -> Refusal | None:
                    "written between the two", "copy the value to a buffer, and use it in vector operations, not as a scalar")
 
 
-def _has_work_of_both_cores(loop: scf.ForOp) -> bool:
-    return {"AIC", "AIV"} <= {core_of(inner) for inner in loop.walk()}
+def _has_work_of_both_cores(op: Operation) -> bool:
+    return {"AIC", "AIV"} <= {core_of(inner) for inner in op.walk()}
 
 
 def _why_in_no_stage(op: Operation) -> Refusal:
@@ -289,9 +289,15 @@ def _why_in_no_stage(op: Operation) -> Refusal:
         if isinstance(inner, ORDERED_BY_AUTHOR) or inner.name.startswith("hivm."):
             return Refusal(f"{line_of(inner)} prints, synchronises, or is in a T.Scope, so the compiler keeps the author's "
                            "order", "leave waits and cores to the compiler, and print outside of the loop")
-    return Refusal(f"the statement at {line_of(op)} has work of both the Cube core and the Vector cores, or of neither",
-                   "split a statement with work of both into one for each; move a statement with work of neither out of the "
-                   "loop")
+    both = _has_work_of_both_cores(op)
+    what = "work of both the Cube core and the Vector cores" if both else "no work that belongs to one core"
+    if isinstance(op, scf.ForOp):
+        edit = "unroll the inner loop (T.unroll), so that each of its statements belongs to one core"
+    elif both:
+        edit = "split the statement into one for each core"
+    else:
+        edit = "move the statement out of the loop"
+    return Refusal(f"the statement at {line_of(op)} has {what}", edit)
 
 
 __all__ = ["StagedBody", "cut_into_stages"]

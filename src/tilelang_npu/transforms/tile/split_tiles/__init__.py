@@ -36,7 +36,7 @@ from tilelang_npu.analysis.buffers import is_managed, root_of, space_of, users_o
 from tilelang_npu.analysis.locations import lines_of
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.ir.remarks import REFUSED, Points, module_remarks, record_done
+from tilelang_npu.dialects.ir.remarks import REFUSED, Points, Strips, module_remarks, record_done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
 from tilelang_npu.transforms.tile.split_tiles.strip_division import (
@@ -137,7 +137,8 @@ class SplitTiles(PassWithPlanTrial):
                 strips = -(-division.extent // rows)
                 record_done(op, self.name, location_of(division.statements[0]),
                             f"{what} do not fit at once ({lack.text}): {lines_of(division.statements)} are executed for "
-                            f"{strips} strips of {rows} of the {division.extent} {division.unit}")
+                            f"{strips} strips of {rows} of the {division.extent} {division.unit}",
+                            Strips(strips, rows, division.extent, division.unit))
                 emit_strips(division, rows, found.stages)
 
     def _trial(self, module: ModuleOp, *, at_once: bool) -> _Lack | None:
