@@ -160,6 +160,10 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
             msg = "each point of T.Parallel copies a tile"
             raise NotVectorisable(msg, "copy all tiles by one T.copy of a region, outside of T.Parallel")
         if isinstance(op, scf.IfOp):
+            if op.results and any(isinstance(inner, memref.LoadOp) for inner in op.walk()):
+                msg = "a condition that differs from point to point decides whether a point reads an element"
+                raise NotVectorisableAtOnce(msg, "load a tile that has an element for every point before the loop, with its "
+                                                 "margins (T.copy clips at the end of the tensor), and read that")
             msg = "a condition that differs from point to point decides what a point reads or does"
             raise NotVectorisableAtOnce(msg, "choose between two values that exist at all points: T.if_then_else")
         if op.regions:
@@ -210,7 +214,8 @@ def _slower_error(detours: Detours) -> VectorWorkSlower:
         names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in detours.unaligned))
         msg = (f"an access to {names} does not begin at a multiple of {BLOCK} bytes, and vector work on an aligned copy takes "
                "longer than computing the points one by one")
-        return VectorWorkSlower(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows of the buffer to such a multiple")
+        return VectorWorkSlower(msg, f"begin at a multiple of {BLOCK} bytes: pad the rows of the buffer to such a multiple, or,"
+                                     " for an index that changes from loop to loop, make it the first axis of the buffer")
     msg = (f"vector work takes longer than computing the points one by one: {detours.cycles:.0f} cycles to rearrange "
            f"{', '.join(dict.fromkeys((*detours.rearranged, *detours.unaligned)))}")
     return VectorWorkSlower(msg, "give the loop more points, or read and write tiles in the order of the loop")

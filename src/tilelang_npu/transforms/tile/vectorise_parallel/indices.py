@@ -179,7 +179,8 @@ def indices_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVa
             size = 1 if index.axis is None else extents[index.axis]
             if isinstance(index.offset, int) and index.offset + size > whole:  # guards and errors are met in order
                 msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
-                raise NotVectorisable(msg, "let the loop end at the last point that has an element")
+                raise NotVectorisable(msg, "index this axis with 0" if whole == 1 else
+                                      "let the loop end at the last point that has an element")
     return found
 
 
