@@ -487,7 +487,8 @@ def cummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = F
     """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN. An
+    axis of n elements takes log2(n) vector instructions, rounded up, one after another, each on the whole tile.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
@@ -501,7 +502,9 @@ def cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = F
     """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. An axis of n elements takes log2(n)
+    vector instructions, rounded up, one after another, each on the whole tile: 7 for 128 elements. A scan of 16 x 128 elements
+    of float32 (R = 32) takes 7 * (22.5 + 32) = 382 cycles on Ascend910B2.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
@@ -927,7 +930,8 @@ def npuir_cummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bo
     """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN. An
+    axis of n elements takes log2(n) vector instructions, rounded up, one after another, each on the whole tile.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
@@ -941,7 +945,9 @@ def npuir_cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bo
     """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. An axis of n elements takes log2(n)
+    vector instructions, rounded up, one after another, each on the whole tile: 7 for 128 elements. A scan of 16 x 128 elements
+    of float32 (R = 32) takes 7 * (22.5 + 32) = 382 cycles on Ascend910B2.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
@@ -2215,7 +2221,8 @@ def vcummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = 
     """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN. An
+    axis of n elements takes log2(n) vector instructions, rounded up, one after another, each on the whole tile.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
@@ -2229,7 +2236,9 @@ def vcumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = 
     """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. An axis of n elements takes log2(n)
+    vector instructions, rounded up, one after another, each on the whole tile: 7 for 128 elements. A scan of 16 x 128 elements
+    of float32 (R = 32) takes 7 * (22.5 + 32) = 382 cycles on Ascend910B2.
 
     Element types: int16, int32, int64, float16, float32, int8.
 

@@ -52,20 +52,22 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
 
     An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
     tile. The shape of such a tile is that of the other operand, along the last axes of ``A``. Both tiles must have the same
-    shape, apart from axes of size 1. In ascendc, a buffer in UB can have fewer axes than the tile of a global tensor, each of
-    which is several of its axes: (8, 16) for (2, 4, 16). ``dst`` is written. A conversion rounds to nearest even.
+    shape, apart from axes of size 1; only a whole buffer on chip can be larger than the slice that is the other operand (see
+    below). In ascendc, a buffer in UB can have fewer axes than the tile of a global tensor, each of which is several of its
+    axes: (8, 16) for (2, 4, 16). ``dst`` is written. A conversion rounds to nearest even.
 
     A tile can extend beyond the end of a global tensor, but must not start before its first element. Elements beyond the end
     are read as ``pad_value`` and are not written.
 
-    The dialects differ if one operand is a whole buffer on chip and the other a smaller slice of a global tensor. In npuir, the
-    copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
-    along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
-    at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied from
-    or to all of them in ascendc, if the tile starts with a row (T116). If a matrix in L1 or L0C has twice the rows or columns
-    of a buffer in UB, a Vector core copies the buffer to or from its half in ascendc. In npuir, ``T.copy`` can be in the body
-    of ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i], B[j])`` copies
-    one element, as ``B[j] = A[i]`` does.
+    If one operand is a whole buffer on chip and the other a smaller slice, the dialects differ. In npuir, the copy has the size
+    of the slice and uses the first elements of the buffer along each axis, and the rest of ``dst`` keeps its contents; the
+    slice is of a global tensor or of a buffer. In ascendc, the slice must be of a global tensor; the copy fills the first
+    elements along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that
+    starts at the first element of a matrix in L1. A buffer with one axis that is as long as several rows of a matrix is copied
+    from or to all of them in ascendc, if the tile starts with a row (T116). If a matrix in L1 or L0C has twice the rows or
+    columns of a buffer in UB, a Vector core copies the buffer to or from its half in ascendc. In npuir, ``T.copy`` can be in
+    the body of ``T.Parallel``, which executes it in each iteration. In a kernel for a GPU (``threads=``), ``T.copy(A[i],
+    B[j])`` copies one element, as ``B[j] = A[i]`` does.
 
     Example: ``T.copy(A[row, 0], a)``
 

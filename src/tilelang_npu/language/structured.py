@@ -228,7 +228,9 @@ def _cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = Fa
     """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. An axis of n elements takes log2(n)
+    vector instructions, rounded up, one after another, each on the whole tile: 7 for 128 elements. A scan of 16 x 128 elements
+    of float32 (R = 32) takes 7 * (22.5 + 32) = 382 cycles on Ascend910B2.
 
     Example: ``NAME(a, out, dim=1)``
 
@@ -245,7 +247,8 @@ def _cummax(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = Fa
     """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN. An
+    axis of n elements takes log2(n) vector instructions, rounded up, one after another, each on the whole tile.
 
     Example: ``NAME(a, out, dim=1)``
 

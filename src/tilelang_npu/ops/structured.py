@@ -555,9 +555,11 @@ entry("transpose", (*_both("transpose"), "tile.transpose"), ("src",), "vtranspos
 entry("reduce_with_index", (), ("src",), "vreduce", (*INTEGERS, *FLOAT), "cmax", _reduce_with_index, _check_indexed,
       "The largest or the smallest element along an axis, and the index of this element.", outputs=("dst", "indices"))
 entry("cumsum", _both("cumsum"), ("src",), "vcumsum", (*COUNTABLE, dtype("i8")), "add", _cumsum, _check_scan,
-      "The sums of the elements along an axis up to each position.", in_place=True)
+      "The sums of the elements along an axis up to each position. Takes log2(n) instructions, rounded up, for n elements "
+      "along the axis, each on the whole tile: 7 for n = 128.", in_place=True)
 entry("cummax", _both("cummax"), ("src",), "vcummax", (*COUNTABLE, dtype("i8")), "max", _cummax, _check_scan,
-      "The largest of the elements along an axis up to each position.", in_place=True)
+      "The largest of the elements along an axis up to each position. Takes log2(n) instructions, rounded up, for n elements "
+      "along the axis, each on the whole tile: 7 for n = 128.", in_place=True)
 entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "dup", _arange, _check_arange,
       "Writes the offset plus the sum over all axes of index times stride.")
 entry("interleave", _both("interleave"), ("srcs",), "vinterleave", MOVABLE, "gather", _interleave, _check_interleave,

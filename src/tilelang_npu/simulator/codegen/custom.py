@@ -17,7 +17,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
-from tilelang_npu.simulator.codegen.moves import transfer
+from tilelang_npu.simulator.codegen.moves import read_array, transfer
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.codegen.vector import emit_custom, emit_instruction
@@ -83,7 +83,7 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
         transfer(em, op, em.chip.paths[entry.path])
     else:
         em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
-    arrays = [em.array(buffer) for buffer in buffers]
+    arrays = [read_array(em, buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     known: dict[str, object] = {name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}
     if isinstance(entry, ops.PeerMove):
@@ -119,7 +119,7 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)
         em.record_op(op, lambda slot: ScalarAccess(store=False))
-        em.line(f"{show}({em.array(buffer)})")
+        em.line(f"{show}({read_array(em, buffer)})")
     elif isinstance(op.arg.type, (IndexType, IntegerType)):
         em.line(f"{show}({em.text_of(em.integer(op.arg))})")
     else:
@@ -200,7 +200,7 @@ def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
     buffer = em.buffer(op.ins()[0])
     em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", called={"src": "value"})
     show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
-    em.emit_print(f"{show}({em.array(buffer)})")
+    em.emit_print(f"{show}({read_array(em, buffer)})")
 
 
 def in_rows(value: Array, held: Sequence[int]) -> Array:

@@ -55,7 +55,7 @@ def settled(em: PythonEmitter, array: str) -> str:
     return f"{em.define('products.settle', em.launch, 'settle')}({array})"
 
 
-def _read(em: PythonEmitter, source: Buffer) -> str:
+def read_array(em: PythonEmitter, source: Buffer) -> str:
     """Returns the expression of the array of an operand that an op reads, which may be in L0C."""
     array = em.array(source)
     return settled(em, array) if alternatives(source)[0].base.memory == "cc" else array
@@ -65,10 +65,10 @@ def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
-        em.emit_batched(f"{write}[...] = {_read(em, source)}", source, target)
+        em.emit_batched(f"{write}[...] = {read_array(em, source)}", source, target)
     else:
         combine = em.constant(datapath.ATOMICS[atomic], "atomic")
-        em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {_read(em, source)}, {combine})")
+        em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {read_array(em, source)}, {combine})")
 
 
 def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) -> str:
@@ -247,10 +247,10 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
     if len(parts) > 1:
         helper, targets = em.constant(datapath.fixpipe_to_all, "fixpipe_to_all"), ", ".join(map(em.array, parts))
-        em.line(f"{helper}(({targets}), {_by_rows(op)}, {_read(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
+        em.line(f"{helper}(({targets}), {_by_rows(op)}, {read_array(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
         return
     helper = em.constant(datapath.fixpipe, "fixpipe")
-    em.line(f"{helper}({em.array(target)}, {_read(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
+    em.line(f"{helper}({em.array(target)}, {read_array(em, source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
 
 
 def _destinations(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
@@ -295,7 +295,7 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
             first = view.offset + em.multiplied(shape[1] * number, view.strides[1])
             return replace(view, offset=first, sizes=(shape[0], shape[1], view.sizes[2]))
 
-        read, write = _read(em, mapped(panel, crop)), em.array(mapped(part, blocks))
+        read, write = read_array(em, mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:
             em.emit_batched(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
         else:
@@ -323,4 +323,4 @@ def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
     em.emit_batched(f"{em.array(target)}[...] = {text}")
 
 
-__all__ = ["panels", "settled", "transfer"]
+__all__ = ["panels", "read_array", "settled", "transfer"]
