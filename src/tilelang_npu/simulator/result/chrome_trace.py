@@ -111,7 +111,7 @@ class _BlockEvents:
             if record.location is not None:
                 details["source"] = f"{record.location}{record.location.calls}"
             yield {"name": f"{record.mnemonic}{line}", "ph": "X", "pid": process, "tid": piece.pipe, "cat": "pipe",
-                   "ts": (start + piece.start) * self._per_cycle, "dur": (piece.end - piece.start) * self._per_cycle,
+                   **_whole_nanoseconds((start + piece.start) * self._per_cycle, (start + piece.end) * self._per_cycle),
                    "args": details}
 
     def flow_events(self, shift: int, start: float, first: int) -> Iterator[_Event]:
@@ -186,6 +186,20 @@ class _Traffic:
                 yield {"name": f"{name} GB/s", "ph": "C", "pid": process, "ts": time * per_cycle, "args": {"rate": rate}}
 
 
+def _whole_nanoseconds(start: float, end: float) -> _Event:
+    """Returns the times of a slice, which begins and ends at whole nanoseconds.
+
+    Perfetto converts the begin and the duration separately. Slices of one pipe that follow each other within a nanosecond would
+    then overlap, and Perfetto drops slices that overlap without being nested. A quarter of a nanosecond is added to the begin,
+    so that its conversion gives the same whether it rounds or truncates.
+
+    Args:
+        start, end: the times in microseconds.
+    """
+    first, last = round(start * 1000), round(end * 1000)
+    return {"ts": (first + 0.25) / 1000, "dur": (last - first) / 1000}
+
+
 def _launch_events(launch: Launch, process: int) -> Iterator[_Event]:
     """Yields the slices of the launch: the time from the first to the last block, and the launch overhead."""
     running = launch.chip.microseconds(launch.cycles)
@@ -193,9 +207,10 @@ def _launch_events(launch: Launch, process: int) -> Iterator[_Event]:
     yield {"name": "thread_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "launch"}}
     about = {"kernel": launch.name, "chip": launch.chip.name, "blocks": launch.blocks, "waves": launch.waves,
              "cores": min(launch.cores, launch.blocks)}
-    yield {"name": launch.name, "ph": "X", "pid": process, "tid": 0, "cat": "launch", "ts": 0.0, "dur": running, "args": about}
-    yield {"name": "launch overhead", "ph": "X", "pid": process, "tid": 0, "cat": "launch", "ts": running,
-           "dur": launch.launch_us, "args": {}}
+    yield {"name": launch.name, "ph": "X", "pid": process, "tid": 0, "cat": "launch", **_whole_nanoseconds(0.0, running),
+           "args": about}
+    yield {"name": "launch overhead", "ph": "X", "pid": process, "tid": 0, "cat": "launch",
+           **_whole_nanoseconds(running, running + launch.launch_us), "args": {}}
 
 
 def _names(named: set[tuple[int, int]], process: int, pipe: int, label: str) -> Iterator[_Event]:
