@@ -17,7 +17,6 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
-from tilelang_npu.ops.products import is_chunked
 from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, op_name, unsupported
 from tilelang_npu.simulator.codegen.moves import panels, settled, transfer
@@ -26,7 +25,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.axis_bounds import check_product_size
-from tilelang_npu.simulator.machine.cube_products import Product
+from tilelang_npu.simulator.machine.cube_products import Product, depth_of
 from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
 from tilelang_npu.target.chip_data import Space
 
@@ -180,7 +179,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     # For a batch, each operand is one matrix. On their way to M the operands pass through L0, which the op does not mention.
     em.record_op(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
-                               packed=packed, chunked=is_chunked(a.element))
+                               packed=packed, depth=depth_of(a.element, b.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text, bias)
 
 
@@ -231,5 +230,5 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n), use, slot(flag)), pipe="M",
                  anew=("c", init))
     product = Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
-                               exact=c.element == "int32", chunked=is_chunked(a.element))
+                               exact=c.element == "int32", depth=depth_of(a.element, b.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text)

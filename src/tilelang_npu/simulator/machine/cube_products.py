@@ -12,13 +12,15 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from tilelang_npu.ops.products import DEPTH, FRACTAL, multiply_chunk
+from tilelang_npu.ops.products import DEPTH, FRACTAL, is_chunked, multiply_chunk
 from tilelang_npu.ops.rearrange import unpack_int4
 from tilelang_npu.simulator.machine.datapath import panels, rows_of, widen
 from tilelang_npu.simulator.machine.memory import Array
 
-EXACT_DEPTH = 1024
-"""Number of products of two int8 numbers whose sum is exact in f32: 1024 * 127 * 127 < 2**24."""
+_EXACT = 1024
+"""Number of products of two signed 8-bit numbers whose sum is exact in f32: 1024 * 128 * 128 = 2**24."""
+_EXACT_UNSIGNED = 256
+"""The same if a number is unsigned: 256 * 255 * 255 < 2**24."""
 HF32_MASK = np.uint32(0xFFFFF000)
 """The bits of an f32 that HF32 keeps: the sign, the exponent and the upper 11 bits of the mantissa."""
 _MOST_ACCUMULATORS = 32
@@ -42,7 +44,7 @@ class Product:
         wide: whether f32 operands are rounded to HF32.
         exact: whether operands and accumulator are integers.
         packed: whether the bytes of the operands hold two int4 elements each; ``a`` and ``b`` are then shapes in elements.
-        chunked: whether the terms are added up in chunks; if not, the order of the additions is that of BLAS, or has no effect.
+        depth: the number of terms of a chunk; 0 if all terms of a product are added at once, in the order of BLAS.
     """
 
     a: tuple[int, ...]
@@ -53,7 +55,7 @@ class Product:
     wide: bool
     exact: bool
     packed: bool = False
-    chunked: bool = False
+    depth: int = 0
 
 
 def hf32(values: Array) -> Array:
@@ -179,13 +181,13 @@ class _Accumulator:
 
     def __init__(self, call: _Call, target: Array, *, by_rows: bool, scratch: _Scratch, watched: bool) -> None:
         product, front = call.product, len(call.batches[0])
-        room = DEPTH if product.chunked else 0
+        room = product.depth
         self._call, self._target, self._by_rows, self._scratch = call, target, by_rows, scratch
         self._left = _Operand(product.a, along_rows=product.a_transposed, wide=product.wide, batch=call.batches[0], room=room)
         self._right = _Operand(product.b, along_rows=not product.b_transposed, wide=product.wide, batch=call.batches[1],
                                room=room)
         self._watched = watched
-        self._joins = (front == 2 and product.chunked and call.batches[0][1] == call.batches[1][0] == 1
+        self._joins = (front == 2 and product.depth > 0 and call.batches[0][1] == call.batches[1][0] == 1
                        and target.shape[:2] == (call.batches[0][0], call.batches[1][1])
                        and (call.m, call.n) == (self._left.size, self._right.size))
         self.overlapping: list[_Accumulator] = []
@@ -209,9 +211,9 @@ class _Accumulator:
         self._right.collect(b, self._terms)
         self._terms += k
         self._settled = False
-        if not self._call.product.chunked:
+        if not self._call.product.depth:
             self._add_at_once()
-        elif self._terms >= DEPTH:
+        elif self._terms >= self._call.product.depth:
             self._add_whole_chunks()
 
     def _is_overwritten(self) -> bool:
@@ -234,22 +236,23 @@ class _Accumulator:
             self._written = self._target.copy()
 
     def _add_whole_chunks(self) -> None:
-        count, rest = divmod(self._terms, DEPTH)
+        depth = self._call.product.depth
+        count, rest = divmod(self._terms, depth)
         for number in range(count):
-            self._store(number * DEPTH, (number + 1) * DEPTH,
+            self._store(number * depth, (number + 1) * depth,
                         None if self._fresh else self._target if self._base is None else self._base)
             self._fresh, self._base = False, None
         if rest:
-            self._left.keep(count * DEPTH, self._terms)
-            self._right.keep(count * DEPTH, self._terms)
+            self._left.keep(count * depth, self._terms)
+            self._right.keep(count * depth, self._terms)
         self._terms, self._settled, self._written = rest, not rest, None
 
     def _add_at_once(self) -> None:
-        """Adds all collected terms to the accumulator, in an order that BLAS chooses, or that has no effect."""
+        """Adds all collected terms to the accumulator, in an order that BLAS chooses."""
         call = self._call
         left = self._left.terms(0, self._terms, call.m)
         right = self._right.terms(0, self._terms, call.n).swapaxes(-1, -2)
-        made = self._arranged(_exact(left, right, self._target.dtype) if call.product.exact else np.matmul(left, right))
+        made = self._arranged(np.matmul(left, right))
         if self._fresh:
             self._target[...] = made
         else:
@@ -262,9 +265,9 @@ class _Accumulator:
         if self._joins:
             self._store_joined(first, stop, base)
         else:
-            direct = base is None and self._by_rows and target.strides[-1] == target.itemsize
+            direct = base is None and self._by_rows and target.strides[-1] == target.itemsize and not call.product.exact
             made = target if direct else self._scratch((*self._batch_of_target(), call.m, call.n))
-            multiply_chunk(self._left.terms(first, stop, call.m),
+            self._multiply(self._left.terms(first, stop, call.m),
                            self._right.terms(first, stop, call.n).swapaxes(-1, -2), made)
             if not direct:
                 self._put(self._arranged(made), target, base)
@@ -280,16 +283,22 @@ class _Accumulator:
             some = slice(start, min(rows, start + each))
             count = some.stop - start
             whole = self._scratch((count * call.m, columns * call.n))
-            multiply_chunk(left[start * call.m:some.stop * call.m], right, whole)
+            self._multiply(left[start * call.m:some.stop * call.m], right, whole)
             made = self._arranged(whole.reshape(count, call.m, columns, call.n).swapaxes(1, 2))
             self._put(made, target[some], None if base is None else base[some])
 
-    @staticmethod
-    def _put(made: Array, target: Array, base: Array | None) -> None:
+    def _multiply(self, left: Array, right: Array, out: Array) -> None:
+        """Writes the product of some terms to an f32 array; sums of integers are exact in any order."""
+        if self._call.product.exact:
+            np.matmul(left, right, out=out)
+        else:
+            multiply_chunk(left, right, out)
+
+    def _put(self, made: Array, target: Array, base: Array | None) -> None:
         if base is None:
             target[...] = made
         else:
-            np.add(base, made, out=target)
+            np.add(base, made.astype(target.dtype) if self._call.product.exact else made, out=target)
 
     def _batch_of_target(self) -> tuple[int, ...]:
         return self._target.shape[:len(self._call.batches[0])]
@@ -433,13 +442,13 @@ class NoProducts:
         """Does nothing."""
 
 
-def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:
-    """Returns an integer product, computed in f32 by slices of K that are short enough to be exact."""
-    total: Array = np.matmul(left[..., :EXACT_DEPTH], right[..., :EXACT_DEPTH, :]).astype(element)
-    for start in range(EXACT_DEPTH, left.shape[-1], EXACT_DEPTH):
-        stop = start + EXACT_DEPTH
-        total += np.matmul(left[..., start:stop], right[..., start:stop, :]).astype(element)
-    return total
+def depth_of(a: str, b: str) -> int:
+    """Returns the number of terms of a chunk (see ``Product``) for operands of two element types, which are NumPy names."""
+    if is_chunked(a):
+        return DEPTH
+    if a == "float32":
+        return 0
+    return _EXACT_UNSIGNED if "uint8" in (a, b) else _EXACT
 
 
-__all__ = ["CubeMultiplier", "CubeProducts", "NoProducts", "Product", "hf32"]
+__all__ = ["CubeMultiplier", "CubeProducts", "NoProducts", "Product", "depth_of", "hf32"]
