@@ -92,7 +92,7 @@ class _Operand:
         self._held = np.zeros((self._room, *batch, self.size) if along_rows else (*batch, self.size, self._room), np.float32)
         self._stored = np.moveaxis(self._held, 0, -2) if along_rows else self._held
         self._front = len(batch)
-        self._panels: dict[tuple[int, ...], Array] = {}
+        self._scratch: dict[tuple[int, ...], Array] = {}
 
     def collect(self, values: Array, start: int) -> None:
         """Converts the values of a buffer to f32, and stores them as the terms from ``start`` on.
@@ -116,9 +116,7 @@ class _Operand:
     def _collect_panels(self, values: Array, start: int) -> None:
         """Stores panels: they are converted as they are, and rows of 16 or 32 elements are then moved to their places, which is
         faster than a conversion directly to these places."""
-        wide = self._panels.get(values.shape)
-        if wide is None:
-            wide = self._panels[values.shape] = np.empty(values.shape, np.float32)
+        wide = self._contiguous(values.shape)
         self._take(values, wide)
         blocks, rows, width = values.shape[-3:]
         run = np.dtype((np.void, 4 * width))
@@ -128,8 +126,19 @@ class _Operand:
     def _take(self, values: Array, target: Array) -> None:
         if self._wide:
             target[...] = hf32(values)
-        else:
+        elif target.flags.c_contiguous:
             widen(values, target)
+        else:  # the passes of the conversion take less time on a contiguous array
+            wide = self._contiguous(values.shape)
+            widen(values, wide)
+            target[...] = wide
+
+    def _contiguous(self, shape: tuple[int, ...]) -> Array:
+        """Returns an f32 array whose contents last until the next call for this shape."""
+        found = self._scratch.get(shape)
+        if found is None:
+            found = self._scratch[shape] = np.empty(shape, np.float32)
+        return found
 
     def keep(self, first: int, stop: int) -> None:
         """Moves terms to the front."""
