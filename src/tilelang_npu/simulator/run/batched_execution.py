@@ -63,7 +63,7 @@ LEAST_AT_A_TIME = 1 << 14
 interpreter lock."""
 ROOM = 1 << 21
 """Limit of the on-chip bytes of one core in all blocks of a batch, which should fit a processor's cache with the operands."""
-PRODUCTS_ROOM = 1 << 27
+PRODUCTS_ROOM = 1 << 25
 """The same limit for kernels that run on the Cube core alone: blocks of a batch share operands, and one large product of BLAS
 takes less time than many small ones."""
 MOST_ROOM = 1 << 23
