@@ -30,7 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import OTHER, POISON, Array
-from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Event,
+    Footprint,
+    OpRecord,
+    accessed_parts,
+    footprint,
+    number_of,
+)
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.run.uninitialised_reads import from_other_cores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
@@ -327,16 +335,20 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
                 elsewhere = access.memory == "gm" or access.holder
                 if elsewhere or not (access.writes if writes else access in reads):
                     continue
-                where = footprint(access, event)
-                if where.empty:
-                    continue
+                parts = accessed_parts(record, access, event)
                 if writes:
-                    owners.write(record, event, access, where)
-                    writers[owners.number(access)] = writers[owners.number(access, earlier=True)] = record.number
+                    for part in parts:
+                        if not part.empty:
+                            owners.write(record, event, access, part)
+                            writers[owners.number(access)] = writers[owners.number(access, earlier=True)] = record.number
                     continue
-                if not access.is_read(event):
+                where = footprint(access, event)
+                if where.empty or not access.is_read(event):
                     continue
                 foreign = owners.foreign(access, where)
+                if parts != (where,) and foreign.any():
+                    size = owners.sizes[access.memory]
+                    foreign &= np.any([_inside(where, part, size) for part in parts], axis=0)
                 if foreign.any():
                     tenant = int(owners.of(access.memory, where)[foreign][0])
                     name, earlier = owners.names[tenant - 1]
