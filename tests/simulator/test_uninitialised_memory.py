@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,6 +181,39 @@ def test_an_accumulator_that_is_never_cleared() -> None:
 
     (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
     assert (hazard.code, hazard.memory, hazard.buffer) == ("S221", "L0C", "c")
+
+
+_ADDS = "help: the product adds to what c held before: "
+
+
+@pytest.mark.parametrize(("body", "help_"), [
+    ("T.gemm_v0(a, a, c, init=False)", "write init=True, or T.clear(c) before it"),
+    ("T.gemm(a, a, c, initC=False)", "write initC=True, or T.clear(c) before it"),
+    ("T.gemm(a, a, c, clear_accum=False)", "write clear_accum=True, or T.clear(c) before it"),
+    ("for k in T.serial(2):\n    T.gemm(a, a, c)",
+     "write initC=(k == 0), where k is the loop's variable, or T.clear(c) before the loop"),
+    ("for k in T.serial(2):\n    T.gemm_v0(a, a, c, init=False)",
+     "write init=(k == 0), where k is the loop's variable, or T.clear(c) before the loop"),
+    ("for k in T.serial(2):\n    T.gemm_v0(a, a, c, init=(k > 1))", "T.clear(c) before the first product makes it 0"),
+])
+def test_the_report_of_an_accumulator_names_the_repair(body: str, help_: str, tmp_path: Path) -> None:
+    path = tmp_path / "accumulator.py"
+    path.write_text(f"""import tilelang_npu.language as T
+
+
+@T.prim_func
+def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+    with T.Kernel(1, is_npu=True) as (_, _v):
+        a = T.alloc_L1((32, 32), "float16")
+        c = T.alloc_L0C((32, 32), "float32")
+        T.copy(A, a)
+{textwrap.indent(body, 8 * " ")}
+        T.copy(c, C)
+""", encoding="utf-8")
+    main = runpy.run_path(str(path))["main"]
+    (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
+    assert hazard.code == "S221"
+    assert str(hazard).splitlines()[-1] == f"  {_ADDS}{help_}"
 
 
 @pytest.mark.parametrize("cleared", [0, 1])

@@ -43,7 +43,7 @@ from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.run.uninitialised_reads import from_other_cores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.shadow_memory import overlapping_elements
-from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, repair_of, site_of
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import Space
 
@@ -360,7 +360,8 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
                     end = where.offset + _byte(int(bytes_at[-1]), where.sizes, where.strides, where.element) + 1
                     hazard = Hazard("S222", "left over", site_of(recorded, run, lane, place, record, access.pipe, access.name),
-                                    None, name_of(access.memory), start, end, what, run.block, access.label)
+                                    None, name_of(access.memory), start, end, what, run.block, access.label,
+                                    repair_of(record, access))
                     mask: NDArray[np.bool_] = np.any(foreign, axis=-1)
                     mask = masks.setdefault((mask.shape, mask.tobytes()), mask)
                     yield _Suspect(record, iteration, reads.index(access), mask, hazard, lost)
