@@ -210,7 +210,8 @@ def _reached_by_unwritten(record: OpRecord, reads: Sequence[Array], access: Acce
         if spreads(mask, reached):
             reached |= mask
         elif spreads(reached, mask):  # a reduction
-            reached |= mask.any(axis=tuple(axis for axis, size in enumerate(reached.shape) if size == 1), keepdims=True)
+            axes = tuple(axis for axis in range(reached.ndim) if reached.shape[axis] == 1)
+            reached |= np.any(mask, axis=axes, keepdims=True)
         elif mask.any():
             reached[...] = True
     return reached
@@ -230,7 +231,7 @@ def _reached_in_product(record: OpRecord, work: Mmad | Multiply, unwritten: Sequ
         if held is None:
             return np.ones(written.shape, np.bool_)
         along_k = held if turned[number] == bool(number) else held.T  # of A a row, of B a column, for each line of the result
-        lines.append(along_k[:, :work.k if isinstance(work.k, int) else None].any(axis=1))
+        lines.append(np.asarray(along_k[:, :work.k if isinstance(work.k, int) else None].any(axis=1), np.bool_))
     marks = laid_out(access, written, (lines[0][:, None] | lines[1][None, :]).astype(np.int32))
     return np.ones(written.shape, np.bool_) if marks is None else marks != 0
 
