@@ -42,6 +42,18 @@ def test_pairs_around_one_place_are_one_finding() -> None:
         "    S201  line 3 (MTE2) -> line 7 (V)  RAW, UB bytes 0..255")
 
 
+def test_equal_lines_are_shown_once() -> None:
+    """Reads of blocks that differ only in the bytes of the result look alike in one line."""
+    reads = [Hazard("S221", "unwritten", LOAD_A, ADD, "L1", 0, end, f"{block} bytes depend on them", block, "k")
+             for block, end in enumerate((64, 64, 64, 128, 128))]
+    (found,) = causes(reads[:3])
+    assert len(found.others) == 2 and str(found) == str(found.hazard)
+    (found,) = causes(reads)
+    assert len(found.others) == 4
+    assert str(found) == (f"{found.hazard}\n  and 1 more with the same cause\n"
+                          "    S221  line 3 (MTE2) -> line 6 (V)  unwritten, L1 bytes 0..127 of k")
+
+
 def test_pairs_one_after_the_other_are_two() -> None:
     later = race(site(9, "MTE2", 7), site(10, "V", 8))
     assert [found.hazard for found in causes([later, race(LOAD_A, ADD)])] == [race(LOAD_A, ADD), later]

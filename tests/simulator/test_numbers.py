@@ -11,6 +11,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.op_records import Access, Nothing, OpRecord
 from tilelang_npu.simulator.sanitizer.numerics import NumberFinding, Numbers
 
 SIZE = 64
@@ -92,6 +93,59 @@ def test_a_nan_that_came_in_is_not_born() -> None:
     assert watched(unary("float32", "float32", root_twice), a, np.zeros_like(a)) == []
 
 
+@pytest.mark.filterwarnings("ignore:stale")
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("infinite", [True, False])
+def test_a_nan_of_a_product_with_uninitialised_rows_is_not_born(transposed: bool, infinite: bool) -> None:
+    """Of the matrix B, 60 of 64 rows are loaded; the others are columns of the result, or terms of all its elements."""
+    m, k, n = (16, 128, 64) if transposed else (16, 64, 128)
+
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((m, n), "float32")):
+            with T.Kernel(1, is_npu=True) as (block, _):
+                a = T.alloc_shared((m, k), "float16")
+                b = T.alloc_shared((64, 128), "float16")
+                c = T.alloc_fragment((m, n), "float32")
+                T.copy(A, a)
+                T.copy(B[0:60, :], b)
+                T.gemm(a, b, c, initC=True, b_transpose=transposed)
+                T.copy(c, C)
+
+        return main
+
+    a, b = np.ones((m, k), np.float16), np.zeros((64, 128), np.float16)
+    if infinite:
+        a[3, 5] = np.inf  # times 0
+    found = watched(made(), a, b, np.zeros((m, n), np.float32))
+    assert [(one.code, one.elements) for one in found if one.code == "S401"] == [("S401", 60)] * (infinite and transposed)
+
+
+@pytest.mark.filterwarnings("ignore:stale")
+@pytest.mark.parametrize(("value", "found"), [(4.0, 0), (-4.0, 1)])
+def test_a_nan_beside_uninitialised_elements(value: float, found: int) -> None:
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((8, 48), "float16"), B: T.Tensor((8, 64), "float16"), S: T.Tensor((8, 1), "float16")):
+            with T.Kernel(1, is_npu=True) as (block, _):
+                a = T.alloc_shared((8, 64), "float16")
+                s = T.alloc_shared((8, 1), "float16")
+                T.copy(A, a[:, 0:48])
+                T.vsqrt(a, a)
+                T.reduce_sum(a, s, dim=1)
+                T.copy(a, B)
+                T.copy(s, S)
+
+        return main
+
+    a = np.ones((8, 48), np.float16)
+    a[3, 5] = value
+    findings = watched(made(), a, np.zeros((8, 64), np.float16), np.zeros((8, 1), np.float16))
+    assert [(one.code, one.op, one.elements) for one in findings] == [("S401", "hivm.hir.vsqrt", 1)] * found
+
+
 def test_for_an_operation_in_place_the_old_numbers_are_reported() -> None:
     @T.macro
     def divided(a: Any, b: Any) -> None:
@@ -136,6 +190,40 @@ def test_what_a_conversion_loses(source: str, result: str, value: float, code: s
     a[70] = value
     found = watched(unary(source, result, to_half), a, b)
     assert [(one.code, one.block, one.index, one.elements) for one in found] == ([(code, 1, (6,), 1)] if lost else [])
+
+
+def test_a_comparison_loses_nothing() -> None:
+    """The compiler computes the number whose sign decides, and converts it to a truth value."""
+
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((2 * SIZE,), "float32"), N: T.Tensor((1,), "int32"), B: T.Tensor((2 * SIZE,), "float32")):
+            with T.Kernel(2, is_npu=True) as (block, _):
+                a = T.alloc_shared((SIZE,), "float32")
+                count = N[0]
+                T.copy(A[block * SIZE], a)
+                for i in T.Parallel(SIZE):
+                    a[i] = T.if_then_else(block * SIZE + i < count, a[i], 0.0)
+                T.copy(a, B[block * SIZE])
+
+        return main
+
+    kernel, b = made(), np.zeros(2 * SIZE, np.float32)
+    assert watched(kernel, np.ones(2 * SIZE, np.float32), np.array([70], np.int32), b) == []
+    np.testing.assert_array_equal(b, np.arange(2 * SIZE) < 70)
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("float32", 0.25), ("float32", np.nan), ("int32", 3), ("int8", -1)])
+def test_a_conversion_to_truth_values_loses_nothing(dtype: str, value: float) -> None:
+    observer = Numbers()
+    source = np.full(SIZE, value, dtype)
+    accesses = tuple(Access("ub", 0, reads, not reads, size, 0, (SIZE,), (size,), "V", name)
+                     for reads, size, name in ((True, source.itemsize, "src"), (False, 1, "dst")))
+    record = OpRecord(0, "hivm.hir.vcast", "V", "AIV", None, accesses, Nothing(), 0)
+    result = source != 0
+    observer.after(observer.before(0, 0, None, record, [source], [result]))  # type: ignore[arg-type]  # the op is not used
+    assert observer.findings == []
 
 
 @pytest.mark.parametrize(("dtype", "turns", "swallowed"), [("float16", 2048, 0), ("float16", 2050, 2), ("float32", 2050, 0)])

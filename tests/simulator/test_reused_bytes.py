@@ -134,6 +134,56 @@ def test_what_an_earlier_load_left(between: str, reduced: str, right: bool) -> N
     assert [(one.code, one.first.location) for one in static.hazards] == [(hazard.code, hazard.first.location)]
 
 
+def product_of_two_tiles(rows: int, used: int, *, same: bool) -> Any:
+    """Products of two tiles of 64 rows in the same bytes of L1, of the second of which only ``rows`` rows are loaded. Either
+    they are two buffers, or one load in a loop loads both. The first ``used`` columns of the second product are stored."""
+    if same:
+        @T.prim_func
+        def main(A: T.Tensor((16, 128), "float16"), B: T.Tensor((64, 128), "float16"), D: T.Tensor((16, used), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _v):
+                a = T.alloc_shared((16, 128), "float16")
+                b = T.alloc_shared((64, 128), "float16")
+                c = T.alloc_fragment((16, 64), "float32")
+                T.copy(A, a)
+                for i in T.serial(2):
+                    T.copy(B[0:64 - i * (64 - rows), :], b)
+                    T.gemm(a, b, c, initC=True, b_transpose=True)
+                T.copy(c[:, 0:used], D)
+    else:
+        @T.prim_func
+        def main(A: T.Tensor((16, 128), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((16, 64), "float32"),
+                 D: T.Tensor((16, used), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _v):
+                a = T.alloc_shared((16, 128), "float16")
+                first = T.alloc_shared((64, 128), "float16")
+                b = T.alloc_shared((64, 128), "float16")
+                c = T.alloc_fragment((16, 64), "float32")
+                T.annotate_address({a: 0, first: 8192, b: 8192, c: 0})
+                T.copy(A, a)
+                T.copy(B, first)
+                T.gemm(a, first, c, initC=True, b_transpose=True)
+                T.copy(c, C)
+                T.copy(B[0:rows, :], b)
+                T.gemm(a, b, c, initC=True, b_transpose=True)
+                T.copy(c[:, 0:used], D)
+
+    return main
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize(("rows", "used", "found"), [
+    (48, 64, True), (49, 64, True), (60, 64, True), (64, 64, False), (60, 60, False)])
+def test_rows_of_a_fractal_that_an_earlier_load_wrote(
+        rows: int, used: int, same: bool, found: bool, rng: np.random.Generator) -> None:
+    kernel = tilelang.compile(product_of_two_tiles(rows, used, same=same), target="npuir")
+    a, b = (rng.random(shape).astype(np.float16) for shape in ((16, 128), (64, 128)))
+    kernel(a, b, *([] if same else [np.zeros((16, 64), np.float32)]), np.zeros((16, used), np.float32))
+    hazards = kernel.last_launch.hazards
+    assert [(hazard.code, hazard.memory, hazard.buffer) for hazard in hazards] == [("S222", "L1", "b")] * found
+    if found:
+        assert hazards[0].missing.startswith("an earlier load of b wrote them" if same else "first wrote them at line ")
+
+
 def unwritten(kind: str) -> Any:
     """A kernel that reads all of a tile that nothing has written, on the line with the mark."""
     if kind == "read":

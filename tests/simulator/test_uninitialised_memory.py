@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.simulator.run.replay import Replay
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 
@@ -89,6 +93,82 @@ def test_a_product_whose_fractals_are_not_full(size: int, rng: np.random.Generat
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)
 
 
+def _product(rows: int, depth: int, used: int) -> Any:
+    """The product of a tile of 16x128 and a tile of 64x128 in L1, of which only ``rows`` rows and ``depth`` columns are loaded.
+    Its first ``used`` columns are stored."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 128), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((16, used), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_shared((16, 128), "float16")
+            b = T.alloc_shared((64, 128), "float16")
+            c = T.alloc_fragment((16, 64), "float32")
+            T.copy(A, a)
+            T.copy(B[0:rows, 0:depth], b)
+            T.gemm(a, b, c, initC=True, b_transpose=True)
+            T.copy(c[:, 0:used], C)
+
+    return main
+
+
+@pytest.mark.parametrize(("rows", "used", "found"), [
+    (48, 64, True), (49, 64, True), (60, 64, True), (63, 64, True), (64, 64, False), (60, 48, False), (60, 60, False)])
+def test_rows_of_a_fractal_that_nothing_loaded(rows: int, used: int, found: bool) -> None:
+    """Matrices in L1 consist of fractals of 16 rows, of which a load writes only the rows that it has."""
+    arrays = np.ones((16, 128), np.float16), np.ones((64, 128), np.float16), np.zeros((16, used), np.float32)
+    launch = _launch(_product(rows, 128, used), *arrays, dialect="npuir")
+    assert np.isnan(arrays[2]).any() == found
+    assert [(hazard.code, hazard.memory, hazard.buffer) for hazard in launch.hazards] == [("S221", "L1", "b")] * found
+    hazards = check(launch.recorded.program, list(arrays), 1).hazards
+    assert [(hazard.code, hazard.buffer) for hazard in hazards] == [("S221", "b")] * found
+    if found:
+        (hazard,) = launch.hazards
+        (start,) = {access.offset for record in launch.recorded.program.functions[0].records for access in record.accesses
+                    if access.label == "b" and access.writes}
+        assert (hazard.start - start, hazard.end - hazard.start) == (rows * 32, (64 - rows) * 256)
+        assert "T.gemm(a, b, c, initC=True, b_transpose=True)" in str(hazard)
+
+
+@pytest.mark.filterwarnings("default:stale")
+@pytest.mark.parametrize("rows", [49, 60])
+def test_a_run_warns_of_rows_of_a_fractal_that_nothing_loaded(rows: int) -> None:
+    with pytest.warns(tilelang.TileWarning, match=r"(?s)S221.* of b are read.*T\.gemm"):
+        _launch(_product(rows, 128, 64), np.ones((16, 128), np.float16), np.ones((64, 128), np.float16),
+                np.zeros((16, 64), np.float32), dialect="npuir")
+
+
+@pytest.mark.parametrize(("depth", "found"), [(128, False), (120, False), (113, False), (112, True), (96, True)])
+def test_a_load_writes_zeros_after_the_last_column_up_to_32_bytes(depth: int, found: bool) -> None:
+    """The product of the whole depth is that of the loaded columns, unless the load leaves 16 columns out altogether."""
+    arrays = np.ones((16, 128), np.float16), np.ones((64, 128), np.float16), np.zeros((16, 64), np.float32)
+    launch = _launch(_product(64, depth, 64), *arrays, dialect="npuir")
+    assert [(hazard.code, hazard.buffer) for hazard in launch.hazards] == [("S221", "b")] * found
+    if not found:
+        np.testing.assert_array_equal(arrays[2], depth)
+
+
+@pytest.mark.parametrize(("loaded", "stored", "found"), [(60, 60, False), (60, 64, True)])
+def test_a_product_of_the_rows_that_were_loaded(loaded: int, stored: int, found: bool) -> None:
+    """The rows that nothing loaded are not part of the product, so that its accumulator has columns that nothing wrote."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((16, stored), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_shared((16, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((16, 64), "float32")
+            T.copy(A, a)
+            T.copy(B[0:loaded, :], b)
+            T.gemm(a, b, c, initC=True, b_transpose=True, size=[16, 64, loaded])
+            T.copy(c[:, 0:stored], C)
+
+    c = np.zeros((16, stored), np.float32)
+    launch = _launch(main, np.ones((16, 64), np.float16), np.ones((64, 64), np.float16), c, dialect="npuir")
+    reads = list(find_uninitialised_reads(launch.recorded.program, launch.recorded.blocks[0].streams, 0))
+    assert [read.access.memory for read in reads] == ["cc"] * found
+    assert [(hazard.code, hazard.memory, hazard.buffer) for hazard in launch.hazards] == [("S221", "L0C", "c")] * found
+
+
 def test_an_accumulator_that_is_never_cleared() -> None:
     @T.prim_func
     def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
@@ -101,6 +181,39 @@ def test_an_accumulator_that_is_never_cleared() -> None:
 
     (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
     assert (hazard.code, hazard.memory, hazard.buffer) == ("S221", "L0C", "c")
+
+
+_ADDS = "help: the product adds to what c held before: "
+
+
+@pytest.mark.parametrize(("body", "help_"), [
+    ("T.gemm_v0(a, a, c, init=False)", "write init=True, or T.clear(c) before it"),
+    ("T.gemm(a, a, c, initC=False)", "write initC=True, or T.clear(c) before it"),
+    ("T.gemm(a, a, c, clear_accum=False)", "write clear_accum=True, or T.clear(c) before it"),
+    ("for k in T.serial(2):\n    T.gemm(a, a, c)",
+     "write initC=(k == 0), where k is the loop's variable, or T.clear(c) before the loop"),
+    ("for k in T.serial(2):\n    T.gemm_v0(a, a, c, init=False)",
+     "write init=(k == 0), where k is the loop's variable, or T.clear(c) before the loop"),
+    ("for k in T.serial(2):\n    T.gemm_v0(a, a, c, init=(k > 1))", "T.clear(c) before the first product makes it 0"),
+])
+def test_the_report_of_an_accumulator_names_the_repair(body: str, help_: str, tmp_path: Path) -> None:
+    path = tmp_path / "accumulator.py"
+    path.write_text(f"""import tilelang_npu.language as T
+
+
+@T.prim_func
+def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+    with T.Kernel(1, is_npu=True) as (_, _v):
+        a = T.alloc_L1((32, 32), "float16")
+        c = T.alloc_L0C((32, 32), "float32")
+        T.copy(A, a)
+{textwrap.indent(body, 8 * " ")}
+        T.copy(c, C)
+""", encoding="utf-8")
+    main = runpy.run_path(str(path))["main"]
+    (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
+    assert hazard.code == "S221"
+    assert str(hazard).splitlines()[-1] == f"  {_ADDS}{help_}"
 
 
 @pytest.mark.parametrize("cleared", [0, 1])

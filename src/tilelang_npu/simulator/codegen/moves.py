@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.products import FRACTAL
 from tilelang_npu.ops.recipes import made
@@ -27,12 +28,13 @@ from tilelang_npu.simulator.machine.op_records import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
 from tilelang_npu.target.chip_data import PipeName, UnitFlagUse
 
+_NEVER = Int(0)
 _BLOCK = np.dtype("V32")
 """NumPy type of one row of a fractal, which is copied as one element of 32 bytes."""
 
 
 def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: UnitFlagUse = "", turned: bool = False,
-             targets: Sequence[Buffer] = ()) -> None:
+             targets: Sequence[Buffer] = (), fills: Int = _NEVER) -> None:
     """Records a data movement.
 
     Args:
@@ -42,9 +44,10 @@ def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: UnitFla
         unit_flag: how the op synchronises with M block by block, by unit flags.
         turned: whether the op exchanges rows and columns.
         targets: the memrefs that the op writes; empty for the op's operand ``dst``.
+        fills: 1 if the op fills its whole destination with a value before, otherwise 0.
     """
-    em.record_op(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
-                 held={"dst": targets})
+    em.record_op(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned, fills=slot(fills)), pipe=path.pipe,
+                 path=path, held={"dst": targets})
 
 
 def settled(em: PythonEmitter, array: str) -> str:
@@ -104,6 +107,18 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     value = em.expression(op.pad_value).text if mode == "PadValue" and op.pad_value is not None else "None"
     helper = em.constant(datapath.load_padded, "load_padded")
     em.emit_read_of(source, f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
+
+
+def _fills(em: PythonEmitter, op: hivm.Nd2NzOp) -> Int:
+    """Returns 1 if a load fills its destination before (``init_out_buffer``), or 0; possibly only run time knows."""
+    if not op.init_out_buffer.value.data:
+        return _NEVER
+    if op.init_condition is None:
+        return Int(1)
+    condition = em.expression(op.init_condition)
+    if condition.value is not None:
+        return Int(int(condition.value))
+    return em.define_integer(f"1 if {condition.text} else 0", condition.scope, TRUTH)
 
 
 def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
@@ -187,7 +202,8 @@ def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, 
 @effect(hivm.Nd2NzOp)
 def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)))
+    fills = _fills(em, op)
+    transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)), fills=fills)
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
         em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
@@ -199,7 +215,7 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
         em.emit_batched(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
-        em.line(f"{helper}({em.array(target)}, {em.array(source)})")
+        em.line(f"{helper}({em.array(target)}, {em.array(source)}, {em.text_of(fills)})")
 
 
 @effect(hivm.Nz2NdOp)

@@ -37,12 +37,16 @@ def panels(matrix: Array, front: int = 0) -> Array:
                                            (*matrix.strides[:front], strides[0], strides[2], strides[3]))
 
 
-def nd2nz(dst: Array, src: Array) -> None:
-    """Copies a matrix that is stored row by row into fractals; elements of the fractals beyond the matrix keep their values.
+def nd2nz(dst: Array, src: Array, filled: bool = False) -> None:
+    """Copies a matrix that is stored row by row into fractals.
+
+    The chip writes rows of 32 bytes: after the last column of the matrix, a row is filled with zeros up to 32 bytes (CANN,
+    ``copy_gm_to_cbuf_multi_nd2nz``). Rows of the fractals after those of the matrix keep their values.
 
     Args:
         dst: the fractals ``[C1, R1, r0, c0]``.
         src: the matrix ``[rows, columns]``.
+        filled: whether the destination was filled with a value of padding before. Then it keeps that value instead of zeros.
     """
     rows, columns = src.shape
     if not src.size:
@@ -55,6 +59,8 @@ def nd2nz(dst: Array, src: Array) -> None:
         target[:whole, :rows] = body.transpose(1, 0, 2)
     if rest:
         target[whole, :rows, :rest] = src[:, whole * width:]
+        if not filled:
+            target[whole, :rows, rest:] = 0
 
 
 def nz2nd(dst: Array, src: Array) -> None:

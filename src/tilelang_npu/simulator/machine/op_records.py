@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
+from tilelang_npu.target import BLOCK
 from tilelang_npu.target.chip_data import CoreKind, Pipe, Space, UnitFlagUse
 
 
@@ -62,11 +63,13 @@ class Transfer:
         path: the name of the chip's path between two memories that the movement uses.
         unit_flag: how the movement synchronises with pipe M block by block, by unit flags (``UnitFlagUse``).
         turned: whether the movement exchanges rows and columns.
+        fills: 1 if the movement fills its whole destination with a value before it moves the source, otherwise 0.
     """
 
     path: str
     unit_flag: UnitFlagUse = ""
     turned: bool = False
+    fills: Slot = 0
 
 
 @dataclass(frozen=True)
@@ -519,6 +522,60 @@ def footprint(access: Access, event: Event, gm_offset: int = 0) -> Footprint:
     offset = gm_offset if access.offset is None else value(access.offset, event)
     return Footprint(offset, tuple(value(size, event) for size in access.sizes),
                      tuple(value(stride, event) for stride in access.strides), access.element)
+
+
+def accessed_parts(record: OpRecord, access: Access, event: Event) -> tuple[Footprint, ...]:
+    """Returns the bytes of an on-chip access that the op really reads or writes in an event.
+
+    The operands of a Cube core are whole fractals, of which an op often uses only the first rows and columns. A load to L1
+    writes the rows of its source, and their columns up to a multiple of 32 bytes, with zeros after the source's last column. A
+    product reads and writes the elements of its sizes m, k and n. A move out of L0C or L1 reads the elements that it stores.
+
+    Args:
+        record: the record of the op.
+        access: the access, one of the record's.
+        event: the event.
+
+    Returns:
+        the footprints, which do not overlap; for other operands and ops, :func:`footprint` of the access alone.
+    """
+    where = footprint(access, event)
+    used = _used_matrix(record, access, event) if len(access.sizes) == 4 else None
+    return (where,) if used is None else _first_rows_and_columns(where, *used)
+
+
+def _used_matrix(record: OpRecord, access: Access, event: Event) -> tuple[int, int] | None:
+    """Returns how many rows and columns of an operand in fractals an op uses; None for all of them."""
+    work = record.work
+    if isinstance(work, Mmad | Multiply) and access.name in ("a", "b", "c") and work.element != "i4" and not work.scaled:
+        m, k, n = (value(size, event) for size in (work.m, work.k, work.n))
+        rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[access.name]
+        turned = isinstance(work, Mmad) and access.name != "c" and work.turned["ab".index(access.name)]
+        return (columns, rows) if turned else (rows, columns)
+    if not isinstance(work, Transfer) or len(record.accesses) != 2:
+        return None
+    source, target = record.accesses
+    if access is target and source.memory == "gm" and len(source.sizes) == 2 and not value(work.fills, event):
+        rows, columns = (value(size, event) for size in source.sizes)
+        return rows, -(-columns * access.element // BLOCK) * BLOCK // access.element
+    if access is source and access.memory in ("cc", "cbuf") and len(target.sizes) == 2 and not work.turned:
+        rows, columns = (value(size, event) for size in target.sizes)
+        return rows, columns
+    return None
+
+
+def _first_rows_and_columns(where: Footprint, rows: int, columns: int) -> tuple[Footprint, ...]:
+    """Returns the footprints of the first rows and columns of a matrix in fractals ``[C1, R1, r0, c0]``: of the whole panels of
+    c0 columns, and of the rest of the columns."""
+    _, outer, inner, width = where.sizes
+    panel, fractal, row, step = where.strides
+    if outer > 1 and fractal != inner * row:
+        return (where,)  # the rows of a panel are not equally far apart
+    whole, rest = divmod(min(columns, where.sizes[0] * width), width)
+    rows = min(rows, outer * inner)
+    parts = (Footprint(where.offset, (whole, rows, width), (panel, row, step), where.element),
+             Footprint(where.offset + whole * panel, (rows, rest), (row, step), where.element))
+    return tuple(part for part in parts if not part.empty)
 
 
 class Executed(NamedTuple):

@@ -15,6 +15,7 @@ from tilelang_npu.simulator.machine.op_records import (
     OpRecord,
     ScratchUse,
     Stream,
+    accessed_parts,
     footprint,
     number_of,
 )
@@ -70,20 +71,20 @@ def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: 
             for access in record.accesses:
                 if access.memory == "gm" or access.holder or not (access.writes if writes else access.is_read(event)):
                     continue
-                where = footprint(access, event).simplified()
-                if where.empty:
-                    continue
-                view = written.of(access.memory, where)
-                if writes and undefines and view.any():
-                    view[...] = False
-                    done.clear()  # an event that was checked may read these bytes when it happens again
-                elif writes and not undefines:
-                    view[...] = True
-                elif not writes and not view.all():
-                    at = np.unravel_index(int((~view).argmax()), view.shape)
-                    start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
-                    yield UninitialisedRead(place, record, access, start, start + int((~view).sum()), where.end)
-                    view[...] = True
+                for where in map(Footprint.simplified, accessed_parts(record, access, event)):
+                    if where.empty:
+                        continue
+                    view = written.of(access.memory, where)
+                    if writes and undefines and view.any():
+                        view[...] = False
+                        done.clear()  # an event that was checked may read these bytes when it happens again
+                    elif writes and not undefines:
+                        view[...] = True
+                    elif not writes and not view.all():
+                        at = np.unravel_index(int((~view).argmax()), view.shape)
+                        start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
+                        yield UninitialisedRead(place, record, access, start, start + int((~view).sum()), where.end)
+                        view[...] = True
 
 
 def reads_first(records: Sequence[OpRecord]) -> bool:

@@ -31,7 +31,7 @@ class Finding(Report):
 
     Attributes:
         hazard: the hazard that the report shows in full.
-        others: further hazards with the same cause, which the report shows in one line each.
+        others: further hazards with the same cause, which the report shows in one line each; equal lines once.
         kernel: the name of the kernel in which the hazards were found.
         chip: the name of the chip that the kernel was compiled for.
         allowed: the reason that the user gave to suppress the finding; None if the finding is not suppressed.
@@ -63,9 +63,11 @@ class Finding(Report):
 
     def __str__(self) -> str:
         lines = [str(self.hazard)]
-        if self.others:
-            lines.append(f"  and {len(self.others)} more with the same cause")
-            lines += [f"    {brief(hazard)}" for hazard in self.others]
+        # Hazards of other blocks or iterations often differ only in facts that a line does not show.
+        more = [text for text in dict.fromkeys(map(brief, self.others)) if text != brief(self.hazard)]
+        if more:
+            lines.append(f"  and {len(more)} more with the same cause")
+            lines += [f"    {text}" for text in more]
         return "\n".join(lines)
 
 

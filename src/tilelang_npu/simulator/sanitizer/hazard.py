@@ -97,7 +97,8 @@ class Hazard:
             for uninitialised bytes the result that depends on them.
         block: the number of the block in which the fault was found.
         buffer: the name of the buffer or tensor that the bytes belong to; empty if unknown.
-        near: a remark on synchronisation that almost orders the accesses, or on the repair; empty for none.
+        near: a remark on synchronisation that almost orders the accesses, or on the repair; empty for none. For uninitialised
+            bytes it is shown as help.
         flag: for a fault of a flag, the name of the flag, and the pipe (of an event) or the core (of a flag between cores) that
             should wait for it.
         barriers: whether the second op's core executes barriers of all pipes. One missing barrier then leaves accesses of
@@ -145,5 +146,5 @@ class Hazard:
         elif self.kind not in ("flag", "address", "padding"):
             lines.append(f"  missing {self.missing}")
         if self.near:
-            lines.append(f"          ({self.near})")
+            lines.append(f"  help: {self.near}" if self.kind in _STALE else f"          ({self.near})")
         return "\n".join(lines)

@@ -4,6 +4,7 @@ addition without effect because the element type is too narrow.
 On request (``run --numbers``, ``TILELANG_NPU_NUMBERS=1``) the operands of every op that writes numbers are compared with its
 results. A finding is not necessarily a fault: a kernel can intend its infinities. Uninitialised memory is not reported here but
 by the other searches of the sanitizer: its bytes are all ones, a NaN that arithmetic never produces, and are recognised by it.
+Ops that make another NaN of such an element, such as products, are not reported at the results that it reaches.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.machine.op_records import Access, Mmad, Multiply, OpRecord
+from tilelang_npu.simulator.sanitizer.shadow_memory import laid_out, matrix
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -120,10 +122,11 @@ class Numbers:
             seen: list[tuple[Code, NDArray[np.bool_]]] = []
             if _is_float(written) and reads:
                 if not any(_nans(array).any() for array in numbers):
-                    seen.append(("S401", _nans(written)))
+                    seen.append(("S401", _nans(written) & ~_reached_by_unwritten(record, reads, access, written)))
                 if not any(np.isinf(array).any() for array in numbers):
                     seen.append(("S402", np.isinf(written)))
-            if len(reads) == 1 and reads[0].shape == written.shape and reads[0].dtype != written.dtype:
+            if (len(reads) == 1 and reads[0].shape == written.shape and reads[0].dtype != written.dtype
+                    and written.dtype != np.bool_):  # a truth value only says whether the number is 0
                 seen.append(("S403", _lost(reads[0], written)))
             if len(sums) == 1 and len(reads) == 2 and _is_float(written) and written.dtype.itemsize < 4:
                 added = np.broadcast_to(reads[1 - sums[0]], written.shape)
@@ -172,10 +175,65 @@ def _is_float(array: Array) -> bool:
 
 def _nans(array: Array) -> NDArray[np.bool_]:
     """Returns a mask of the elements that are NaN, without those whose bytes are all ones (uninitialised memory)."""
-    bits = np.dtype(f"u{array.dtype.itemsize}")
-    unwritten = array.view(bits) == np.iinfo(bits).max
-    found: NDArray[np.bool_] = np.isnan(array) & ~unwritten
+    found: NDArray[np.bool_] = np.isnan(array) & ~_unwritten_nans(array)
     return found
+
+
+def _unwritten_nans(array: Array) -> NDArray[np.bool_]:
+    """Returns a mask of the elements that are NaN because their memory is uninitialised: all their bits are ones."""
+    if not _is_float(array):
+        return np.zeros(array.shape, np.bool_)
+    bits = np.dtype(f"u{array.dtype.itemsize}")
+    found: NDArray[np.bool_] = np.isnan(array) & (array.view(bits) == np.iinfo(bits).max)
+    return found
+
+
+def _reached_by_unwritten(record: OpRecord, reads: Sequence[Array], access: Access, written: Array) -> NDArray[np.bool_]:
+    """Returns a mask of the elements of a result that are possibly computed from uninitialised elements of the operands.
+
+    A product reads a row of one operand and a column of the other, a reduction a line of its operand, and an elementwise op the
+    element of the same index. Of other ops, every element is possibly computed from every element of the operands.
+
+    Args:
+        record: the record of the op.
+        reads: the operands before the op ran.
+        access: the access of the result.
+        written: the result.
+    """
+    unwritten = [_unwritten_nans(array) for array in reads]
+    reached = np.zeros(written.shape, np.bool_)
+    if not any(mask.any() for mask in unwritten):
+        return reached
+    if isinstance(record.work, Mmad | Multiply):
+        return _reached_in_product(record, record.work, unwritten, access, written)
+    for mask in unwritten:
+        if spreads(mask, reached):
+            reached |= mask
+        elif spreads(reached, mask):  # a reduction
+            axes = tuple(axis for axis in range(reached.ndim) if reached.shape[axis] == 1)
+            reached |= np.any(mask, axis=axes, keepdims=True)
+        elif mask.any():
+            reached[...] = True
+    return reached
+
+
+def _reached_in_product(record: OpRecord, work: Mmad | Multiply, unwritten: Sequence[NDArray[np.bool_]], access: Access,
+                        written: Array) -> NDArray[np.bool_]:
+    """Returns a mask of the elements of an accumulator to which a product added terms with uninitialised elements.
+
+    The accumulator itself is left out: a sum with its uninitialised elements keeps their bits.
+    """
+    reading = [one for one in record.accesses if one.reads and not one.scratch]
+    turned = work.turned if isinstance(work, Mmad) else (False, False)
+    lines: list[NDArray[np.bool_]] = []
+    for number, (one, mask) in enumerate(zip(reading[:2], unwritten[:2], strict=True)):
+        held = matrix(one, mask)
+        if held is None:
+            return np.ones(written.shape, np.bool_)
+        along_k = held if turned[number] == bool(number) else held.T  # of A a row, of B a column, for each line of the result
+        lines.append(np.asarray(along_k[:, :work.k if isinstance(work.k, int) else None].any(axis=1), np.bool_))
+    marks = laid_out(access, written, (lines[0][:, None] | lines[1][None, :]).astype(np.int32))
+    return np.ones(written.shape, np.bool_) if marks is None else marks != 0
 
 
 def _lost(source: Array, result: Array) -> NDArray[np.bool_]:

@@ -30,12 +30,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import OTHER, POISON, Array
-from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Event,
+    Footprint,
+    OpRecord,
+    accessed_parts,
+    footprint,
+    number_of,
+)
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.run.uninitialised_reads import from_other_cores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.shadow_memory import overlapping_elements
-from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised_memory import dependent, repair_of, site_of
 from tilelang_npu.target import name_of
 from tilelang_npu.target.chip_data import Space
 
@@ -327,16 +335,20 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
                 elsewhere = access.memory == "gm" or access.holder
                 if elsewhere or not (access.writes if writes else access in reads):
                     continue
-                where = footprint(access, event)
-                if where.empty:
-                    continue
+                parts = accessed_parts(record, access, event)
                 if writes:
-                    owners.write(record, event, access, where)
-                    writers[owners.number(access)] = writers[owners.number(access, earlier=True)] = record.number
+                    for part in parts:
+                        if not part.empty:
+                            owners.write(record, event, access, part)
+                            writers[owners.number(access)] = writers[owners.number(access, earlier=True)] = record.number
                     continue
-                if not access.is_read(event):
+                where = footprint(access, event)
+                if where.empty or not access.is_read(event):
                     continue
                 foreign = owners.foreign(access, where)
+                if parts != (where,) and foreign.any():
+                    size = owners.sizes[access.memory]
+                    foreign &= np.any([_inside(where, part, size) for part in parts], axis=0)
                 if foreign.any():
                     tenant = int(owners.of(access.memory, where)[foreign][0])
                     name, earlier = owners.names[tenant - 1]
@@ -348,7 +360,8 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
                     end = where.offset + _byte(int(bytes_at[-1]), where.sizes, where.strides, where.element) + 1
                     hazard = Hazard("S222", "left over", site_of(recorded, run, lane, place, record, access.pipe, access.name),
-                                    None, name_of(access.memory), start, end, what, run.block, access.label)
+                                    None, name_of(access.memory), start, end, what, run.block, access.label,
+                                    repair_of(record, access))
                     mask: NDArray[np.bool_] = np.any(foreign, axis=-1)
                     mask = masks.setdefault((mask.shape, mask.tobytes()), mask)
                     yield _Suspect(record, iteration, reads.index(access), mask, hazard, lost)

@@ -9,14 +9,24 @@ more for each, with different contents of this buffer alone, until the results d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import OTHER, POISON, Spot
-from tilelang_npu.simulator.machine.op_records import OpRecord, accesses_to_gm, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Mmad,
+    Multiply,
+    OpRecord,
+    accesses_to_gm,
+    footprint,
+    number_of,
+)
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
@@ -77,9 +87,39 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> list[_Unwri
         if (access.memory, access.label) not in found and len(found) < _MAX_SUSPECTS:
             site = site_of(recorded, run, lane, read.place, read.record, access.pipe, access.name)
             hazard = Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block,
-                            access.label)
+                            access.label, repair_of(read.record, access))
             found[access.memory, access.label] = _UnwrittenRead(hazard, Spot(access.memory, read.start, read.reach))
     return list(found.values())
+
+
+_PRODUCTS = re.compile(r"\b(gemm|gemm_v0|gemm_mx|mma|mma_mx|npuir_dot|dot)\(")
+_INITIAL = re.compile(r"\b(initC|init|clear_accum)\s*=\s*")
+
+
+def repair_of(record: OpRecord, access: Access) -> str:
+    """Returns how to repair a read of bytes that the buffer's own ops did not write; empty if no repair is known.
+
+    For an accumulator to which a product adds, the repair is to start the sum from 0.
+
+    Args:
+        record: the record of the op that reads.
+        access: the access that reads.
+    """
+    text = record.location.source() if record.location is not None else ""
+    call = _PRODUCTS.search(text)
+    if not isinstance(record.work, Mmad | Multiply) or access.name != "c" or call is None:
+        return ""
+    named = bool(access.label) and re.search(rf"\b{re.escape(access.label)}\b", text) is not None
+    buffer = access.label if named else "the accumulator"  # the compiler names some buffers itself
+    clear = f"T.clear({buffer})" if named else f"T.clear of {buffer}"
+    adds = f"the product adds to what {buffer} held before"
+    given = _INITIAL.search(text)
+    if given is not None and not text[given.end():].startswith("False"):  # a condition, which is never true before the read
+        return f"{adds}: {clear} before the first product makes it 0"
+    name = given[1] if given is not None else "initC" if call[1] in ("gemm", "npuir_dot", "dot") else "init"
+    if not record.loops:
+        return f"{adds}: write {name}=True, or {clear} before it"
+    return f"{adds}: write {name}=(k == 0), where k is the loop's variable, or {clear} before the loop"
 
 
 def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: Pipe, operand: str) -> Site:
@@ -117,8 +157,7 @@ def dependent(recorded: RecordedLaunch, run: BlockRun, suspect: Hazard, first: R
         return None  # not decided: ``Replay.failed`` says so
     if first.recorded != second.recorded:
         what = "which ops the block runs, or at which addresses, depends on them"
-        return Hazard(suspect.code, suspect.kind, suspect.first, None, suspect.memory, suspect.start, suspect.end, what,
-                      run.block, suspect.buffer)
+        return replace(suspect, missing=what, block=run.block)
     spans = recorded.replay.spans(run)
     for buffer, (one, two) in enumerate(zip(first.arrays, second.arrays, strict=True)):
         if one is None or two is None or bound.parameters[buffer].role == "workspace" or buffer not in spans:
@@ -132,8 +171,7 @@ def dependent(recorded: RecordedLaunch, run: BlockRun, suspect: Hazard, first: R
             byte = int(differ[0])
             store, label = _writer(recorded, run, buffer, byte)
             what = f"{differ.size} bytes of {label or 'a tensor'} depend on them, the first is byte {byte}"
-            return Hazard(suspect.code, suspect.kind, suspect.first, store, suspect.memory, suspect.start, suspect.end, what,
-                          run.block, suspect.buffer)
+            return replace(suspect, second=store, missing=what, block=run.block)
     return None
 
 
