@@ -101,3 +101,11 @@ def test_several_kernels_of_one_name_are_selected_by_number(tool, script: Path) 
         assert f"memref<{size}xf32" in tool("compile", argument).out
     for number in (0, 3):
         assert f"no twice#{number}" in tool("compile", f"{script}:twice#{number}").err
+
+
+def test_a_page_without_edits(tool, script: Path) -> None:
+    page = tool("compile", script, "--explain", "--no-edits")
+    assert page.code == 0
+    assert "no edits were tried: edits=False or --no-edits was given" in page.out
+    alone = tool("compile", script, "--no-edits")
+    assert (alone.code, "--no-edits has no effect without --explain" in alone.err) == (2, True)

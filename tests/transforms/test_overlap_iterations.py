@@ -435,3 +435,29 @@ def test_a_refusal_names_the_value_that_both_cores_compute_from_one_iteration_to
     (refusal,) = [one for one in tilelang.compile(main, target="npuir").explain(edits=False).refused
                   if one.about == "overlap-iterations"]
     assert re.search(r"passes state_workspace \(line \d+\) to the next", refusal.text), refusal.text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_refusal_of_an_inner_loop_of_loads_asks_to_unroll_it() -> None:
+    """The loop reads page numbers with the scalar unit and loads pages, which is no work of one core."""
+    @T.prim_func
+    def main(Table: T.Tensor((32,), "int32"), K: T.Tensor((64, 32, 64), "float16"), O: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            k = T.alloc_shared((64, 64), "float16")
+            q = T.alloc_shared((64, 64), "float16")
+            s = T.alloc_fragment((64, 64), "float32")
+            o = T.alloc_fragment((64, 64), "float32")
+            T.clear(o)
+            T.clear(q)
+            for t in T.Pipelined(16, num_stages=2):
+                for n in T.serial(2):
+                    T.copy(K[Table[t * 2 + n], :, :], k[n * 32:n * 32 + 32, :])
+                T.gemm(q, k, s, initC=True, b_transpose=True)
+                for i, j in T.Parallel(64, 64):
+                    o[i, j] = o[i, j] + T.exp(s[i, j])
+            T.copy(o, O)
+
+    found = [one for one in tilelang.compile(main, target="npuir").explain(edits=False).refused
+             if one.about == "overlap-iterations"]
+    assert [one.edit for one in found] == [
+        "unroll the inner loop (T.unroll), so that each of its statements belongs to one core"]
