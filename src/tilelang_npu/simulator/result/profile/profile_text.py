@@ -96,7 +96,7 @@ def _achieved(profile: Profile) -> Iterator[str]:
     yield (f"HBM      {roof.hbm_bytes / seconds / 1e9:8.1f} of {roof.hbm_rate / 1e9:.1f} GB/s "
            f"{_share(roof.hbm_seconds, seconds)}")
     yield (f"L2       {roof.l2_bytes / seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s "
-           f"{_share(roof.l2_bytes / roof.l2_rate, seconds)}")
+           f"{_share(roof.l2_seconds, seconds)}")
     if roof.unit and roof.memory_bytes:
         yield (f"roofline {roof.intensity:8.1f} operations per byte of {roof.memory}: bound by {roof.bound}, "
                f"{100 * roof.achieved / roof.attainable:.1f} % of the attainable rate")
