@@ -246,6 +246,25 @@ def test_bytes_are_those_of_the_tiles_and_of_the_arrays() -> None:
     assert paths["l1_l0a"].rate == pytest.approx(rows["A"].used / one.launch.time_us / 1e3)
 
 
+def test_the_table_of_arguments_names_tensors_that_are_read_as_scalars() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def weighted(count: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((768, 256), "float32"), W: T.Tensor((48,), "float32"), Y: T.Tensor((768, 256), "float32")):
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((16, 256), "float32")
+                T.copy(X[block * 16, 0], x)
+                T.vmul(x, W[block] if count else 2.0, x)
+                T.copy(x, Y[block * 16, 0])
+
+        return main
+
+    for count in (0, 1):
+        lines = str(weighted(count).profile(edits=False)).splitlines()
+        assert ("  not counted: elements of W, which the scalar unit accesses one by one" in lines) == bool(count)
+        assert not any(line.startswith("  W ") for line in lines)
+
+
 def test_rows_that_begin_anywhere_move_whole_lines() -> None:
     @tilelang.jit(out_idx=[-1], target="npuir")
     def copied(columns: int) -> Any:
@@ -290,7 +309,7 @@ def test_achieved_is_what_was_computed_in_the_time() -> None:
 @pytest.mark.parametrize("l2_state", ["warm", "cold"])
 @pytest.mark.parametrize("name", MADE)
 def test_the_summary_and_the_profile_agree_on_the_memory(name: str, l2_state: Literal["warm", "cold"]) -> None:
-    """The share of the summary's line ``time`` is that of the profile's table ``achieved``, and no memory gives more than all."""
+    """The share of the summary's line ``time`` is that of the profile's table ``achieved``, and at most 1."""
     for part in profile(name).launch.parts:
         one = part.retimed(l2_state=l2_state)
         gm, roof = one.to_dict()["gm"], one.profile().roofline
@@ -299,8 +318,8 @@ def test_the_summary_and_the_profile_agree_on_the_memory(name: str, l2_state: Li
         assert gm["share_of_peak"] == pytest.approx(shares[gm["served_by"]])
         assert gm["share_of_peak"] <= 1.0
         assert roof.l2_seconds == pytest.approx(roof.l2_bytes / roof.l2_rate, abs=1e-12)
-        text = f"L2       {roof.l2_bytes / roof.seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s {100 * shares['L2']:5.1f} %"
-        assert text in str(one.profile())
+        rate = f"L2       {roof.l2_bytes / roof.seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s"
+        assert f"{rate} {100 * shares['L2']:5.1f} %" in str(one.profile())
 
 
 @pytest.mark.parametrize(("reads", "writes", "rate"), [(3, 1, "l2"), (1, 0, "l2_read"), (0, 1, "l2_write")])
@@ -308,7 +327,7 @@ def test_l2_reads_and_writes_at_the_same_time(reads: int, writes: int, rate: str
     """Of mixed bytes L2 gives 7 TB/s in all: the least time of reads and that of writes pass at the same time."""
     chip = profile("one product").launch.parts[0].chip
     moved = {(0, False): MovedBytes(), (1, True): MovedBytes()}
-    for (key, part), times in zip(moved.items(), (reads, writes), strict=True):
+    for part, times in zip(moved.values(), (reads, writes), strict=True):
         part.add(2.0**20, 2.0**20, 2.0**20, 2.0**11, times)
     use = gm_use(moved, served(moved, {}, {}, {}, chip), chip)
     assert (use.hbm_bytes, use.l2_bytes) == (0, (reads + writes) * 2**20)
@@ -375,8 +394,9 @@ def two_products(depth: int) -> Launch:
     @tilelang.jit(out_idx=[-1], target="npuir")
     def factory() -> Any:
         @T.prim_func
-        def main(X: T.Tensor((1024, 2048), "float16"), G: T.Tensor((2048, 1024), "float16"), U: T.Tensor((2048, 1024), "float16"),
-                 Y: T.Tensor((1024, 1024), "float16"), Z: T.Tensor((1024, 1024), "float16")):
+        def main(X: T.Tensor((1024, 2048), "float16"), G: T.Tensor((2048, 1024), "float16"),
+                 U: T.Tensor((2048, 1024), "float16"), Y: T.Tensor((1024, 1024), "float16"),
+                 Z: T.Tensor((1024, 1024), "float16")):
             with T.Kernel(64, is_npu=True) as (block, _):
                 x = T.alloc_shared((128, depth), "float16")
                 g = T.alloc_shared((depth, 128), "float16")

@@ -29,7 +29,6 @@ from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.card_waits import CardTimer
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
-from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
 from tilelang_npu.simulator.time.gm_traffic import (
     GmUse,
     MovedBytes,
@@ -41,6 +40,7 @@ from tilelang_npu.simulator.time.gm_traffic import (
     seconds_of_links,
     served,
 )
+from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
 from tilelang_npu.simulator.time.periodic_order import PeriodicOrder
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder

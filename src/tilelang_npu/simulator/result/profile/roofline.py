@@ -125,4 +125,5 @@ def roofline(launches: Sequence[Launch]) -> Roofline:
     unit, operations, at_peak = max((("Cube", cube, cube_seconds), ("Vector", vector, vector_seconds)), key=lambda one: one[2])
     rates = launches[0].chip.traffic
     return Roofline(unit if operations else "", operations, seconds, at_peak, round(hbm), hbm_seconds, needed, round(l2),
-                    l2_seconds, l2 / l2_seconds if l2_seconds else rates.l2, hbm / hbm_seconds if hbm_seconds else rates.hbm_read)
+                    l2_seconds, l2 / l2_seconds if l2_seconds else rates.l2,
+                    hbm / hbm_seconds if hbm_seconds else rates.hbm_read)
