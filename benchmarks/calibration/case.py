@@ -19,7 +19,7 @@ class Modelled:
 
     Attributes:
         us: the duration of the task, as a profiler would show it, in microseconds.
-        bound: the busiest pipe.
+        bound: the bottleneck; empty for a changed chip, on which it would take longer than the times.
         kind: the class of the kernel.
         pipes: busy microseconds of each pipe, as a mean over the cores in use.
     """
@@ -67,9 +67,9 @@ class Case:
         if change is not None:
             launches = [launch.retimed(change(launch.chip)) for launch in launches]
         if self.counts is None:
-            return _of(launches[0])
+            return _of(launches[0], is_changed=change is not None)
         few, more = self.counts
-        first, second = map(_of, launches)
+        first, second = (_of(launch, is_changed=change is not None) for launch in launches)
 
         def along(start: float, end: float) -> float:
             return self.times * (end + (end - start) / (more - few) * (self.whole - more))
@@ -78,9 +78,9 @@ class Case:
         return Modelled(along(first.us, second.us), second.bound, second.kind, pipes)
 
 
-def _of(launch: Launch) -> Modelled:
+def _of(launch: Launch, *, is_changed: bool) -> Modelled:
     busy: dict[str, float] = {}
     for shares in launch.pipes.values():  # Cube and Vector cores: a measurement has the pipes of one kind
         for pipe, share in shares.items():
             busy[pipe] = max(busy.get(pipe, 0.0), share * launch.chip.microseconds(launch.cycles))
-    return Modelled(launch.time_us, launch.bound_by, launch.kind, busy)
+    return Modelled(launch.time_us, "" if is_changed else launch.bound_by, launch.kind, busy)

@@ -150,7 +150,7 @@ with the sizes if several kernels have this name), `runs` (the number of runs), 
 | `blocks`, `cores`, `waves` | the number of blocks, of cores, and of waves of blocks |
 | `time_us`, `error`, `split_us` | the time, its relative error (null if unknown), its parts |
 | `cycles` | from the start of the first block to the end of the last |
-| `bound_by` | the busiest pipe, and the memory that it waits for; `latency` if no pipe is busy long; `dispatch`: short blocks |
+| `bound_by` | [the bottleneck](timing.md#the-bottleneck): a pipe, and the memory that it waits for; `latency`; `dispatch` |
 | `pipes` | for each kind of core, the busy fraction of `cycles` of each pipe |
 | `memory` | bytes used of each memory on chip |
 | `operations` | multiplications by element type, two operations for each multiply-add: `done`, and `useful` without padding |

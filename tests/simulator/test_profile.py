@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,8 +16,11 @@ import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
 from simulator.test_waiting_blocks import turned
 from tilelang_npu.simulator import Launch
+from tilelang_npu.simulator.result import launch_result
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
+from tilelang_npu.simulator.result.profile.time_parts import WORK
 from tilelang_npu.simulator.time.critical_path import START
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes, gm_use, served
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
@@ -243,6 +246,25 @@ def test_bytes_are_those_of_the_tiles_and_of_the_arrays() -> None:
     assert paths["l1_l0a"].rate == pytest.approx(rows["A"].used / one.launch.time_us / 1e3)
 
 
+def test_the_table_of_arguments_names_tensors_that_are_read_as_scalars() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def weighted(count: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((768, 256), "float32"), W: T.Tensor((48,), "float32"), Y: T.Tensor((768, 256), "float32")):
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((16, 256), "float32")
+                T.copy(X[block * 16, 0], x)
+                T.vmul(x, W[block] if count else 2.0, x)
+                T.copy(x, Y[block * 16, 0])
+
+        return main
+
+    for count in (0, 1):
+        lines = str(weighted(count).profile(edits=False)).splitlines()
+        assert ("  not counted: elements of W, which the scalar unit accesses one by one" in lines) == bool(count)
+        assert not any(line.startswith("  W ") for line in lines)
+
+
 def test_rows_that_begin_anywhere_move_whole_lines() -> None:
     @tilelang.jit(out_idx=[-1], target="npuir")
     def copied(columns: int) -> Any:
@@ -282,6 +304,135 @@ def test_achieved_is_what_was_computed_in_the_time() -> None:
     assert held.achieved > roof.achieved
     for either in (roof, held, cold("48 additions").roofline):
         assert either.share == pytest.approx(either.achieved / either.attainable)
+
+
+@pytest.mark.parametrize("l2_state", ["warm", "cold"])
+@pytest.mark.parametrize("name", MADE)
+def test_the_summary_and_the_profile_agree_on_the_memory(name: str, l2_state: Literal["warm", "cold"]) -> None:
+    """The share of the summary's line ``time`` is that of the profile's table ``achieved``, and at most 1."""
+    for part in profile(name).launch.parts:
+        one = part.retimed(l2_state=l2_state)
+        gm, roof = one.to_dict()["gm"], one.profile().roofline
+        shares = {"HBM": roof.hbm_seconds / roof.seconds, "L2": roof.l2_seconds / roof.seconds}
+        assert gm["share_of_peak"] == pytest.approx(max(shares.values()))
+        assert gm["share_of_peak"] == pytest.approx(shares[gm["served_by"]])
+        assert gm["share_of_peak"] <= 1.0
+        assert roof.l2_seconds == pytest.approx(roof.l2_bytes / roof.l2_rate, abs=1e-12)
+        rate = f"L2       {roof.l2_bytes / roof.seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s"
+        assert f"{rate} {100 * shares['L2']:5.1f} %" in str(one.profile())
+
+
+@pytest.mark.parametrize(("reads", "writes", "rate"), [(3, 1, "l2"), (1, 0, "l2_read"), (0, 1, "l2_write")])
+def test_l2_reads_and_writes_at_the_same_time(reads: int, writes: int, rate: str) -> None:
+    """Of mixed bytes L2 gives 7 TB/s in all: the least time of reads and that of writes pass at the same time."""
+    chip = profile("one product").launch.parts[0].chip
+    moved = {(0, False): MovedBytes(), (1, True): MovedBytes()}
+    for part, times in zip(moved.values(), (reads, writes), strict=True):
+        part.add(2.0**20, 2.0**20, 2.0**20, 2.0**11, times)
+    use = gm_use(moved, served(moved, {}, {}, {}, chip), chip)
+    assert (use.hbm_bytes, use.l2_bytes) == (0, (reads + writes) * 2**20)
+    assert use.l2_seconds == pytest.approx(max(use.l2_bytes / chip.traffic.l2, reads * 2**20 / chip.traffic.l2_read,
+                                               writes * 2**20 / chip.traffic.l2_write))
+    assert use.l2_bytes / use.l2_seconds == pytest.approx(getattr(chip.traffic, rate), rel=0.01)
+
+
+def sums_of_one_row(rows: int, lots: int) -> Launch:
+    """Cores that add their sums to one row of GM: each tile, or each ``lots`` tiles."""
+
+    @tilelang.jit(target="npuir")
+    def factory() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((rows, 1024), "float32"), Y: T.Tensor((1, 1024), "float32")):
+            with T.Kernel(48, is_npu=True) as (core, _):
+                x = T.alloc_shared((8, 1024), "float32")
+                y = T.alloc_shared((1, 1024), "float32")
+                for lot in T.serial(rows // 48 // 8 // lots):
+                    T.clear(y)
+                    for t in T.serial(lots):
+                        T.copy(X[core * (rows // 48) + (lot * lots + t) * 8, 0], x)
+                        T.reduce_sum(x, y, dim=0, clear=False)
+                    T.atomic_add(Y[0, 0], y)
+
+        return main
+
+    launch = factory().trace()
+    assert isinstance(launch, Launch)
+    return launch
+
+
+def test_atomic_updates_of_one_line_are_not_bytes_of_l2() -> None:
+    """They take turns, so that L2 gives few bytes: the share is that of the bytes, and the bottleneck names the updates."""
+    often, seldom = sums_of_one_row(48 * 128, 1), sums_of_one_row(48 * 128, 16)
+    assert often.bound_by == "MTE3 (waiting for L2, atomic updates of one line)"
+    assert "atomic" not in seldom.bound_by
+    assert 0 < often.to_dict()["gm"]["share_of_peak"] < 0.5
+
+
+def work_on_the_path(one: Launch) -> dict[str, float]:
+    """The microseconds of the critical path in which each pipe works; issuing is work of the scalar unit."""
+    found: dict[str, float] = {}
+    for part in one.profile().critical_path:
+        pipe = "S" if part.reason.kind == "issue" else part.reason.pipe if part.reason.kind in WORK else ""
+        if pipe:
+            key = f"{part.reason.core} {pipe}"
+            found[key] = found.get(key, 0.0) + part.us
+    return found
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_bottleneck_is_the_pipe_with_most_of_the_critical_path(name: str) -> None:
+    for one in profile(name).launch.parts:
+        pipes = work_on_the_path(one)
+        most = max(pipes, key=lambda row: pipes[row]).split()[1]
+        assert one.bound_by == "dispatch" or most in one.bound_by.replace("(", "").replace(")", "").split()
+
+
+def two_products(depth: int) -> Launch:
+    """Loads far ahead of two products each, for which M and MTE1 take turns: MTE2 is at work all the time, and nothing waits
+    for it."""
+
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def factory() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((1024, 2048), "float16"), G: T.Tensor((2048, 1024), "float16"),
+                 U: T.Tensor((2048, 1024), "float16"), Y: T.Tensor((1024, 1024), "float16"),
+                 Z: T.Tensor((1024, 1024), "float16")):
+            with T.Kernel(64, is_npu=True) as (block, _):
+                x = T.alloc_shared((128, depth), "float16")
+                g = T.alloc_shared((depth, 128), "float16")
+                u = T.alloc_shared((depth, 128), "float16")
+                gate = T.alloc_fragment((128, 128), "float32")
+                up = T.alloc_fragment((128, 128), "float32")
+                for k in T.Pipelined(2048 // depth, num_stages=2):
+                    T.copy(X[block // 8 * 128, k * depth], x)
+                    T.copy(G[k * depth, block % 8 * 128], g)
+                    T.copy(U[k * depth, block % 8 * 128], u)
+                    T.gemm(x, g, gate, initC=(k == 0))
+                    T.gemm(x, u, up, initC=(k == 0))
+                T.copy(gate, Y[block // 8 * 128, block % 8 * 128])
+                T.copy(up, Z[block // 8 * 128, block % 8 * 128])
+
+        return main
+
+    launch = factory().trace()
+    assert isinstance(launch, Launch)
+    return launch
+
+
+@pytest.mark.parametrize("depth", [128, 256])
+def test_the_bottleneck_is_not_the_busiest_pipe_where_nothing_waits_for_it(depth: int) -> None:
+    one = two_products(depth)
+    assert one.busiest[1] == "MTE2"
+    gains = {row.change: row.gain for row in one.profile().what_if if row.change.startswith("AIC ")}
+    most = max(gains, key=lambda change: gains[change])
+    assert most == f"AIC {one.bound_by.split()[0]} twice as fast", gains
+
+
+def test_a_long_launch_is_bound_by_its_busiest_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_result, "MAX_EVENTS_OF_PATH", 10)
+    one = two_products(128)
+    assert one.critical_path == {}
+    assert one.bound_by.split()[0] == one.busiest[1] == "MTE2"
 
 
 def test_lines_are_those_of_the_script() -> None:

@@ -23,11 +23,12 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu.analysis.buffer_sizes import nbytes_of
 from tilelang_npu.analysis.buffers import space_of
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remarks
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
+from tilelang_npu.dialects.tile import NUM_STAGES, AllocOp, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.checks.result_comparison import Verdict, compared
@@ -46,6 +47,7 @@ from tilelang_npu.runtime.reports.kernel_edits import (
 )
 from tilelang_npu.runtime.reports.source_edits import remove_statements
 from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.simulator.result.profile.lost_time import SMALL_TILES
 from tilelang_npu.source_changes import SourceChange
 from tilelang_npu.transforms.infra.options import Options
 
@@ -91,6 +93,8 @@ class TriedEdit:
         wins: whether this is one of the best edits: it saves time, and the edited kernel computes the same results.
         changes: the edit as changes of the author's file; empty for another argument of the factory whose place in the file is
             not known, and for an edit that does not win.
+        raises: whether the edit makes an argument of the factory larger.
+        growth: the bytes of the tiles that the edited kernel allocates, divided by those of the kernel without the edit.
     """
 
     text: str
@@ -102,6 +106,7 @@ class TriedEdit:
     wins: bool = True
     changes: tuple[SourceChange, ...] = ()
     raises: bool = False
+    growth: float = 1.0
 
     @property
     def gain(self) -> float:
@@ -183,8 +188,24 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
         wins = winning.get(id(one))
         text = one.edit.text + (ROUNDED_NOTE if wins is not None and wins.rounded else "")
         found.append(TriedEdit(text, one.edit.place, before, one.after, one.edit.cause, gone, wins is not None,
-                               () if wins is None else wins.changes, one.edit.raises))
+                               () if wins is None else wins.changes, one.edit.raises,
+                               _tile_bytes(one.made) / (_tile_bytes(kernel) or 1)))
     return Trials(tuple(found), "" if winning else _why_none(before, timed, len(tried)))
+
+
+def _tile_bytes(kernel: CompiledKernel) -> int:
+    """Returns the bytes of all on-chip buffers that a kernel allocates, each with one slot."""
+    return sum(nbytes_of(op.result) for op in kernel._lowering.traced.module.walk() if isinstance(op, AllocOp))
+
+
+def refuted_causes(trials: Sequence[TriedEdit]) -> frozenset[str]:
+    """Returns the names of the causes of lost time that trials contradict: ``small tiles`` if no edit with larger tiles saves
+    time, although one was tried, or although an edit with smaller tiles wins."""
+    larger = [one for one in trials if one.growth > 1]
+    smaller_wins = any(one.wins for one in trials if one.growth < 1)
+    if (larger or smaller_wins) and not any(one.gain > _LEAST_GAIN for one in larger):
+        return frozenset({SMALL_TILES})
+    return frozenset()
 
 
 def _why_none(before: float, timed: Sequence[_TimedEdit], tried: int) -> str:

@@ -49,11 +49,12 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch, *, is_of_generated_in
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
     def tried() -> Tried:
+        from tilelang_npu.runtime.reports.edit_trials import refuted_causes
         from tilelang_npu.simulator.result.profile.advice import Advice, Tried
 
         explanation = replace(kernel.explain(edits=edits), find_launch=lambda: launch)
         return Tried([Advice(one.cause, one.text, one.place, one.before, one.after, one.changes) for one in explanation.tried],
-                     explanation.trial_note)
+                     explanation.trial_note, refuted_causes(explanation.trials))
 
     return Profile(launch, kernel.name, tried, is_of_generated_inputs=is_of_generated_inputs)
 

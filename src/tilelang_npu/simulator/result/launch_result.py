@@ -29,8 +29,18 @@ from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.card_waits import CardTimer
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
+from tilelang_npu.simulator.time.gm_traffic import (
+    GmUse,
+    MovedBytes,
+    Served,
+    Sharing,
+    bytes_of,
+    gm_use,
+    pace_of,
+    seconds_of_links,
+    served,
+)
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
-from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, Sharing, bytes_of, pace_of, seconds_of_links, served
 from tilelang_npu.simulator.time.periodic_order import PeriodicOrder
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
@@ -41,6 +51,7 @@ from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.access_map import AccessMap
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
+    from tilelang_npu.simulator.result.profile.time_parts import Reason
     from tilelang_npu.simulator.sanitizer.hazard import Hazard
     from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
@@ -57,6 +68,12 @@ timed kind with the closest number of executed ops."""
 OF_DISPATCH, OF_LATENCY = 0.9, 0.4
 """Thresholds of ``Launch.bound_by``, as shares of the time: if the dispatch of blocks takes a larger share than the first,
 dispatch bounds the launch; if the most used pipe works for a smaller share than the second, latency bounds it."""
+OF_BYTES = 0.5
+"""``Launch.bound_by`` names atomic updates in place of L2 if the bytes of the launch take less than this share of the time for
+which L2 is occupied: the rest is spent on updates of one line, one after the other."""
+MAX_EVENTS_OF_PATH = 10_000
+"""Maximum number of executed ops, summed over the kinds of blocks, of a launch whose critical path ``Launch.critical_path``
+computes."""
 STALE_KINDS = 16
 """Maximum number of kinds of blocks that ``Launch.stale`` searches."""
 STALE_EVENTS = 250_000
@@ -509,6 +526,11 @@ class Launch:
         return served(self.moved, missed, self._most_added, self._places_at_once, self.chip)
 
     @_in_common
+    def gm_use(self) -> GmUse:
+        """The bytes that HBM and L2 transfer for the launch, and the least time that each of them needs for its bytes."""
+        return gm_use(self.moved, self.serves, self.chip)
+
+    @_in_common
     def _places_at_once(self) -> dict[int, float]:
         """For each tensor of which several cores of the first wave read the same bytes at the same time, the mean number of
         different offsets that they read at the same time. Empty for kernels that compute, because cores that compute between
@@ -638,19 +660,54 @@ class Launch:
         return [spans[pipe] for (index, _), spans in zip(self._lanes(group), group.timing.spans, strict=True)
                 if self.recorded.program.functions[index].core == core and spans[pipe][1]] or [(0.0, 0.0)]
 
+    @_in_common
+    def critical_path(self) -> dict[Reason, float]:
+        """The microseconds of each reason on the critical path of the core that ends last, as in the profile. Empty for a
+        launch of more than ``MAX_EVENTS_OF_PATH`` different ops, for which it takes long: the profile computes it."""
+        from tilelang_npu.simulator.result.profile.time_breakdown import critical_path_of
+
+        if sum(len(stream) for run in self.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
+            return {}
+        return critical_path_of(self)
+
+    @_in_common
+    def _bounding_pipe(self) -> tuple[CoreKind, Pipe] | None:
+        """The pipe whose work takes the largest part of the critical path: its kind of core and its name. For a launch whose
+        critical path is not computed, the busiest pipe; None if no pipe has work.
+
+        The busiest pipe is often another one: loads far ahead of their use keep MTE2 at work all the time, while M waits for
+        MTE1, and only a faster M or MTE1 would save time.
+        """
+        from tilelang_npu.simulator.result.profile.time_parts import WORK
+
+        found: dict[tuple[CoreKind, Pipe], float] = defaultdict(float)
+        for reason, us in self.critical_path.items():
+            if reason.core and reason.kind == "issue":
+                found[reason.core, "S"] += us
+            elif reason.core and reason.pipe and reason.kind in WORK:
+                found[reason.core, reason.pipe] += us
+        if found:
+            return max(found, key=lambda row: found[row])
+        core, pipe, _ = self.busiest
+        return (core, pipe) if core and pipe else None
+
     @property
     def bound_by(self) -> str:
         """The bottleneck of the launch, as text.
 
-        - A pipe such as ``MTE2``: the busiest pipe; ``MTE2 (waiting for HBM)`` if GM slows the pipe down, and ``MTE3 (waiting
-          for links)`` if the links to other cards do.
+        - A pipe such as ``MTE2``: the pipe whose work takes the largest part of the critical path; ``MTE2 (waiting for HBM)``
+          if GM slows the pipe down, and ``MTE3 (waiting for links)`` if the links to other cards do.
         - ``dispatch``: the blocks are shorter than the time that the chip needs to dispatch a block.
-        - ``latency (MTE2)``: no pipe works for much of the time, because ops wait for each other; the busiest pipe is named.
+        - ``latency (MTE2)``: no pipe works for much of the time, because ops wait for each other; the pipe is the one with the
+          largest part of the critical path.
         - ``nothing``: no pipe has work.
+
+        For a launch of more than ``MAX_EVENTS_OF_PATH`` different ops it is the busiest pipe.
         """
-        core, pipe, _ = self.busiest
-        if not core or not pipe:
+        row = self._bounding_pipe
+        if row is None:
             return "nothing"
+        core, pipe = row
         if (self.blocks - self.cores) * self.dispatch_cycles > OF_DISPATCH * self.cycles:
             return "dispatch"
         working = max((self.pipes[kind][name] * cycles / self.busy_cycles[kind][name]
@@ -665,16 +722,19 @@ class Launch:
             return f"{pipe} (waiting for {self._slow_memory()})"
         return pipe
 
-    def _slow_memory(self) -> Literal["HBM", "L2", "links"]:
+    def _slow_memory(self) -> Literal["HBM", "L2", "L2, atomic updates of one line", "links"]:
         """Returns what slows down transfers: the links to other cards if they need more time for the launch's bytes than HBM
         and L2 together; ``HBM`` if it takes more than a quarter of the time that HBM and L2 need; otherwise ``L2``."""
-        hbm = l2 = 0.0
+        hbm = self.gm_use.hbm_seconds
+        ways = {False: 0.0, True: 0.0}
         for key, one in self.serves.items():
-            hbm += one.hbm * self.moved[key].far
-            l2 += one.l2 * self.moved[key].near
+            ways[key[1]] += one.l2 * self.moved[key].near
+        l2 = max(ways.values())  # L2 reads and writes at the same time
         if seconds_of_links(self.linked, self.chip) > hbm + l2:
             return "links"
-        return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
+        if hbm > 0.25 * (hbm + l2):
+            return "HBM"
+        return "L2, atomic updates of one line" if self.gm_use.l2_seconds < OF_BYTES * l2 else "L2"
 
     @once
     def memory(self) -> dict[str, int]:

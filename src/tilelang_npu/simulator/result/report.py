@@ -29,8 +29,6 @@ BUSY = 0.8
 """The minimum share of the time with work in flight for which a pipe counts as always busy."""
 LEAST_GAIN_OF_FEWER = 0.03
 """The share of the time that fewer blocks must save to be advised."""
-MAX_EVENTS_OF_PATH = 10_000
-"""The maximum number of executed ops, summed over the kinds of blocks, of a launch whose critical path a summary computes."""
 MAX_SOURCE = 48
 """The maximum number of characters of a source line in a summary."""
 
@@ -105,9 +103,9 @@ def bandwidth(launch: Launch) -> Bandwidth:
     """Returns the traffic between the cores and GM during a launch."""
     seconds = launch.time_us * 1e-6
     nbytes = sum(part.nbytes for part in launch.moved.values())
-    hbm = sum(one.hbm * launch.moved[key].far for key, one in launch.serves.items())
-    l2 = sum(one.l2 * launch.moved[key].near for key, one in launch.serves.items())
-    return Bandwidth(nbytes, nbytes / seconds, "HBM" if hbm >= l2 else "L2", max(hbm, l2) / seconds)
+    use = launch.gm_use
+    return Bandwidth(nbytes, nbytes / seconds, "HBM" if use.hbm_seconds > use.l2_seconds else "L2",
+                     max(use.hbm_seconds, use.l2_seconds) / seconds)
 
 
 def rate_text(launch: Launch) -> str:
@@ -213,12 +211,11 @@ def _next_step(launch: Launch) -> str:
                 f"{(launch.waves - 1) * launch.cores} blocks")
     if share >= BUSY and not is_scalar:
         return ""
-    if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
+    if not launch.critical_path:
         return "kernel.profile() says which lines take the time, and tries edits"
-    from tilelang_npu.simulator.result.profile.time_breakdown import launch_breakdown
     from tilelang_npu.simulator.result.profile.time_parts import longest_line
 
-    longest = longest_line(launch_breakdown(launch).path.items())
+    longest = longest_line(launch.critical_path.items())
     if longest is None:
         return ""
     place, us = longest

@@ -117,6 +117,48 @@ def served(moved: Mapping[Key, MovedBytes], missed: Mapping[Key, float], added: 
     return found
 
 
+@dataclass(frozen=True)
+class GmUse:
+    """The bytes that HBM and L2 transfer for a launch, and the least time that each of them needs for its bytes.
+
+    L2 transfers the bytes that hit it; HBM transfers those that miss it and the written bytes that L2 cannot hold. Updates of
+    one line that L2 executes one after the other, and requests for less than a line, take longer than their bytes: they are not
+    in these times.
+
+    Attributes:
+        hbm_bytes: the number of bytes that are read from HBM or written to it.
+        hbm_seconds: the seconds that HBM needs for these bytes at its peak rates.
+        l2_bytes: the number of bytes that L2 transfers to the cores and from them.
+        l2_seconds: the seconds that L2 needs for these bytes at its peak rates. Reads and writes take place at the same time.
+    """
+
+    hbm_bytes: float
+    hbm_seconds: float
+    l2_bytes: float
+    l2_seconds: float
+
+
+def gm_use(moved: Mapping[Key, MovedBytes], serves: Mapping[Key, Served], chip: Chip) -> GmUse:
+    """Returns the bytes that HBM and L2 transfer for a launch, with the least time for them.
+
+    Args:
+        moved: the bytes that the launch moves.
+        serves: for each tensor and direction, the share of its bytes that HBM transfers.
+        chip: the chip, for the rates of HBM and L2.
+    """
+    rates = chip.traffic
+    hbm_bytes = hbm_seconds = 0.0
+    near = {False: 0.0, True: 0.0}
+    for (buffer, written), part in moved.items():
+        missed = serves[buffer, written].far
+        hbm_bytes += missed * part.far
+        hbm_seconds += missed * part.far / (rates.hbm_write if written else rates.hbm_read)
+        near[written] += (1.0 - missed) * part.near
+    l2_bytes = near[False] + near[True]
+    read, write = rates.l2_rates(near[False] / (l2_bytes or 1.0))
+    return GmUse(hbm_bytes, hbm_seconds, l2_bytes, max(near[False] / read, near[True] / write))
+
+
 class Sharing(NamedTuple):
     """The mean numbers of GM transfers that are in flight at the same time on the whole chip.
 

@@ -66,10 +66,12 @@ class Tried(NamedTuple):
     Attributes:
         advice: the edits that make the kernel faster, the largest gain first.
         note: if there is no such edit, the reason; otherwise empty.
+        refuted: the names of the causes of lost time (``LostTime.cause``) that the trials contradict.
     """
 
     advice: Sequence[Advice]
     note: str = ""
+    refuted: frozenset[str] = frozenset()
 
 
 NOT_TRIED = Tried((), "nothing was tried: edits are tried by kernel.profile(), not by the profile of a launch")

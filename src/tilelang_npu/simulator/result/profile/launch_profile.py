@@ -200,6 +200,12 @@ class Profile(Report):
         return tuple(sorted(lost_time(self.launch, self.parts), key=lambda one: (one.after, one.cause)))
 
     @property
+    def unrefuted_causes(self) -> tuple[LostTime, ...]:
+        """The causes of lost time without those that the tried edits contradict, such as ``small tiles`` if the edits with
+        larger tiles are slower. Reports show these causes. The first read tries edits, which takes seconds."""
+        return tuple(one for one in self.causes if one.cause not in self.tried.refuted)
+
+    @property
     def tried(self) -> Tried:
         """The edits of the kernel's source that were tried, and the reason if none of them makes the kernel faster."""
         if self._tried is None:
@@ -243,7 +249,7 @@ class Profile(Report):
             "balance": [one.to_dict() for one in self.balance],
             "what_if": [one.to_dict() for one in self.what_if],
             "advice": [one.to_dict() for one in self.advice], "advice_note": self.tried.note,
-            "causes": [one.to_dict() for one in self.causes],
+            "causes": [one.to_dict() for one in self.unrefuted_causes],
         }
 
     def save_json(self, file: str | Path) -> None:

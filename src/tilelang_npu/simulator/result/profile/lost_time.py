@@ -2,7 +2,7 @@
 
 To find that time, the launch is timed again without the cause: for example with short rows that take no longer than their
 bytes, without a redundant barrier, or with its blocks in another order. A kernel without the cause can achieve this time. If
-a cause says ``at most``, the gain is only an upper bound.
+a cause says ``at most``, the gain is only an upper bound; if it says ``estimate``, it can be smaller or larger.
 
 A cause says where time is lost, not how to write the kernel without it: ``advice.py`` has the edits that were tried.
 """
@@ -10,17 +10,21 @@ A cause says where time is lost, not how to write the kernel without it: ``advic
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Literal
 
-from tilelang_npu.dialects.ir.remarks import DONE, module_remarks, remark_of
+from xdsl.dialects import scf
+
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remarks, remark_of
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.machine.repeated_events import counted, kept_events
 from tilelang_npu.simulator.result import JsonObject
-from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, argument_names
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, argument_names, tile_bytes
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
 from tilelang_npu.simulator.result.profile.time_parts import line_of, longest_line
 from tilelang_npu.simulator.result.profile.what_if import (
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
+SMALL_TILES = "small tiles"
+"""The cause that trials of larger and smaller tiles can contradict (``advice.py``)."""
 LEAST = 0.02
 """The minimum gain, as a share of the time, for which a cause is reported."""
 AGAIN = 4
@@ -51,6 +57,8 @@ ORDERS = (2, 4, 8)
 """The widths, in tiles, of the bands in which other orders of blocks are tried."""
 LARGER = 2.0
 """The maximum factor by which larger tiles are tried."""
+How = Literal["timed again", "at most", "estimate"]
+"""The origin of the time without a cause (:class:`LostTime`)."""
 _LOAD_TO_STORE: dict[Pipe, int] = {"MTE2": 0, "MTE1": 1, "V": 2, "M": 2, "MTE3": 3, "FIX": 3}
 """The pipes that a tile passes on its way from GM to GM, by their order."""
 LONE = 1.5
@@ -76,7 +84,7 @@ class LostTime:
         before: the modelled duration of the call in microseconds.
         after: the duration without the cause in microseconds.
         how: the origin of ``after``: ``timed again``, the launch was timed again without the cause; ``at most``, the gain is an
-            upper bound.
+            upper bound; ``estimate``, the gain can be smaller or larger, because the change has effects that are not timed.
     """
 
     cause: str
@@ -84,7 +92,7 @@ class LostTime:
     place: Location | None
     before: float
     after: float
-    how: Literal["timed again", "at most"] = "timed again"
+    how: How = "timed again"
 
     @property
     def gain(self) -> float:
@@ -120,8 +128,8 @@ def lost_time(call: AnyLaunch, breakdowns: Sequence[LaunchBreakdown]) -> Iterato
     """
     for place, (launch, parts) in enumerate(zip(call.parts, breakdowns, strict=True)):
         found = [one for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers,
-                                  _one_vector_core, _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles,
-                                  _atomic_updates, _costly_instructions)
+                                  _one_vector_core, _hand_overs, _few_blocks, _narrow_tile, _repeated_reads, _no_overlap,
+                                  _small_tiles, _atomic_updates, _costly_instructions)
                  for one in rule(launch, parts)]
         for one in (*found, *_separate_launches(call.parts[:place], launch, call.workspaces)):
             saved = one.before - one.after
@@ -130,7 +138,7 @@ def lost_time(call: AnyLaunch, breakdowns: Sequence[LaunchBreakdown]) -> Iterato
 
 
 def _loss_of(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
-          how: Literal["timed again", "at most"] = "timed again") -> Iterator[LostTime]:
+             how: How = "timed again") -> Iterator[LostTime]:
     if after < launch.time_us * (1 - LEAST):
         yield LostTime(cause, text, place, launch.time_us, after, how)
 
@@ -216,25 +224,71 @@ def _unaligned(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
                      f"{-(-stride // sector) * sector} bytes", place)
 
 
-def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
-    rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
-    if not rows or _sums_fill_l0c(launch):
+def _narrow_tile(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
+    """Advises a larger tile of the result, if the operands of products are read many times, and L0C has room for the tile."""
+    operands = _loaded_into(launch, "cbuf")
+    rows = [row for row in argument_bytes(launch)
+            if not row.written and row.needed and row.used >= AGAIN * row.needed and row.name in operands]
+    if not rows or not _has_room_for_sums(launch):
         return
-    names = {row.name for row in rows}
-
-    def with_half_the_loads(record: OpRecord, step: PipeStep) -> PipeStep:
-        """Changes a step so that a load of a tensor that is read many times takes half the time."""
-        repeated = any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads)
-        if not step.cost.gm or not repeated:
-            return step
-        gm = tuple(part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2, requests=part.requests / 2)
-                   for part in step.cost.gm)
-        return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=gm))
-
     worst = max(rows, key=lambda row: row.used)
-    yield from _loss_of(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
+    names = {row.name: 0.5 for row in rows}
+    yield from _loss_of(launch, with_steps(launch, partial(_with_fewer_loads, names)).time_us, "narrow tile",
                      f"{_sentence_start(sorted(names))} read {worst.used / worst.needed:.0f} times: make the tile of the "
-                     "result twice as large, which halves these reads", _most_loaded(launch, worst.name), "at most")
+                     "result twice as large, which halves these reads", _most_loaded(launch, worst.name), "estimate")
+
+
+def _repeated_reads(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
+    """Advises loops inside of the blocks, if the Vector cores read equal tiles of a tensor many times.
+
+    It is not enough that a tensor is read many times: the tiles of a stencil overlap without being equal, and each core has to
+    read a tensor once if all need it.
+    """
+    reads = {row.name: row for row in argument_bytes(launch) if not row.written}
+    lanes = sum(launch.recorded.program.functions[index].core == "AIV" for index, _ in launch.recorded.program.lanes)
+    loading = min(launch.cores, launch.blocks) * lanes
+    equal = {argument_names(launch).get(buffer, ""): nbytes for (buffer, written), nbytes in tile_bytes(launch).items()
+             if not written}
+    shares: dict[str, float] = {}
+    for name, count in _loaded_into(launch, "ub").items():
+        row = reads.get(name)
+        if row is not None and row.needed and equal.get(name):
+            tiles = equal[name] / (row.used / count)
+            if count >= AGAIN * max(tiles, loading):
+                shares[name] = max(tiles, loading) / count
+    if not shares:
+        return
+    worst = max(shares, key=lambda name: reads[name].used)
+    times = reads[worst].used / equal[worst]
+    yield from _loss_of(launch, with_steps(launch, partial(_with_fewer_loads, shares)).time_us, "repeated reads",
+                     f"equal tiles of {' and '.join(sorted(shares))} are read {times:.0f} times: let a block load such a tile "
+                     "once, and do in a loop all the work that needs it", _most_loaded(launch, worst), "estimate")
+
+
+def _loaded_into(launch: Launch, memory: Space) -> Counter[str]:
+    """Returns, for each tensor that is loaded from GM into an on-chip memory, the number of these loads."""
+    found: Counter[str] = Counter()
+    for record, _, _, times in _transfers(launch):
+        if any(access.memory == memory and access.writes for access in record.accesses):
+            found.update({access.label: times for access in record.accesses if access.memory == "gm" and access.reads})
+    return found
+
+
+def _with_fewer_loads(shares: Mapping[str, float], record: OpRecord, step: PipeStep) -> PipeStep:
+    """Returns the step; if it loads a tensor of which only a share of the loads is needed, with this share of its time.
+
+    Args:
+        shares: the needed share of the loads, from 0 to 1, by the name of the tensor.
+        record: the record of the op.
+        step: the step.
+    """
+    share = min((shares[access.label] for access in record.accesses
+                 if access.memory == "gm" and access.reads and access.label in shares), default=1.0)
+    if not step.cost.gm or share == 1.0:
+        return step
+    gm = tuple(part._replace(nbytes=round(part.nbytes * share), far=part.far * share, near=part.near * share,
+                             requests=part.requests * share) for part in step.cost.gm)
+    return step._replace(cost=replace(step.cost, busy=step.cost.busy * share, done=step.cost.done * share, gm=gm))
 
 
 def _sentence_start(names: Sequence[str]) -> str:
@@ -243,24 +297,30 @@ def _sentence_start(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 
 
-def _sums_fill_l0c(launch: Launch) -> bool:
-    """Whether a tile that accumulates products takes more than half of L0C, so that no tile twice as large fits."""
-    room = launch.chip.memory["cc"].size
+def _has_room_for_sums(launch: Launch) -> bool:
+    """Whether L0C has room for tiles twice as large of all sums of products.
+
+    A sum with several slots counts once, because the compiler gives it fewer slots where it has to.
+    """
+    sums: dict[tuple[int, int | None], int] = {}
     for index, stream, _ in launch.recorded.distinct_streams:
         records = launch.recorded.program.functions[index].records
-        sums = [(place, access) for place, record in enumerate(records) if isinstance(record.work, Mmad)
-                for access in record.accesses if access.memory == "cc" and access.reads]
-        if sums and any(2 * footprint(access, event).nbytes > room for event in set(kept_events(stream))
-                        for place, access in sums if place == number_of(event)):
-            return True
-    return False
+        accumulators = {place: [access for access in record.accesses if access.memory == "cc" and access.reads]
+                        for place, record in enumerate(records) if isinstance(record.work, Mmad)}
+        for event in set(kept_events(stream)):
+            for access in accumulators.get(number_of(event), ()):
+                key = index, access.owner
+                sums[key] = max(sums.get(key, 0), footprint(access, event).nbytes)
+    used = max((function.extents.get("cc", 0) for function in launch.recorded.program.functions), default=0)
+    return 2 * min(sum(sums.values()), used) <= launch.chip.memory["cc"].size
 
 
 def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room.
 
-    The gain is an upper bound: larger tiles can also be fewer than the cores, or divide the work less evenly. Kernels with
-    tiles that are divided into strips are left out: what a strip leaves free is no room for larger tiles.
+    The gain is an estimate. Larger tiles are fewer, so that a core with few tiles can get more work than before, which is in
+    the estimate; but also fewer blocks to dispatch, and fewer tiles whose loads overlap with work, which is not.
+    Kernels with tiles that are divided into strips are left out: what a strip leaves free is no room for larger tiles.
     """
     module = launch.recorded.program.module
     if any(remark.about == "split-tiles" and remark.kind == DONE for remark in module_remarks(module)):
@@ -268,9 +328,26 @@ def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
-    yield from _loss_of(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
-                     f"the memories have room for tiles {larger:.1f} times as large: larger tiles need fewer "
-                     "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")), "at most")
+    tiles = _tiles_of_a_core(launch)
+    again = launch.retimed(larger_instructions(larger, launch.chip))
+    after = again.launch_us + again.chip.microseconds(again.cycles) * ceil(tiles / larger) * larger / tiles
+    yield from _loss_of(launch, after, SMALL_TILES,
+                     f"the memories have room for tiles {'at least twice' if larger == LARGER else f'{larger:.1f} times'} as "
+                     "large: larger tiles need fewer instructions, copies and waits",
+                     _worst(parts, ("compute", "transfer", "latency")), "estimate")
+
+
+def _tiles_of_a_core(launch: Launch) -> int:
+    """Returns how often a core executes the statement that it executes most often of those that access GM, at least 1."""
+    most = 1
+    for index, stream, _ in launch.recorded.distinct_streams:
+        expansion = launch.expansions[index]
+        executed: Counter[Location | None] = Counter()
+        for event, count in counted(stream).items():
+            if any(step.cost.gm for step in expansion.of(event)):
+                executed[line_of(expansion.records[number_of(event)].location)] += count
+        most = max(most, max(executed.values(), default=0))
+    return most * launch.waves
 
 
 def _atomic_updates(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
@@ -604,7 +681,26 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
         return None if waits is not None and other is not None and waits < other else step
 
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
+    where = place if place in repeated else repeated[0]
+    refusal = _refused_overlap(launch, where)
+    remedy = ("use T.Pipelined(num_stages=2), or two alternating buffers" if refusal is None else
+              f"{refusal.text}: {refusal.edit}")
     yield from _loss_of(launch, with_steps(launch, ahead).time_us, "no overlap",
-                     "each load waits until the previous tile is no longer needed: use T.Pipelined(num_stages=2), or two "
-                     "alternating buffers",
-                     place if place in repeated else repeated[0], "at most")
+                     f"each load waits until the previous tile is no longer needed: {remedy}", where, "at most")
+
+
+def _refused_overlap(launch: Launch, place: Location | None) -> Remark | None:
+    """Returns the remark with which ``pipeline-loops`` refused to overlap the iterations of a loop around the loads of a source
+    line; None if there is none. The loop is the author's, or the compiler made it around the work of several blocks.
+    """
+    program = launch.recorded.program
+    loops = set[Location | None]()
+    for index, function in enumerate(program.functions):
+        for op, record in zip(program.ops(index), function.records, strict=True):
+            around = op.parent_op() if line_of(record.location) == place else None
+            while around is not None:
+                if isinstance(around, scf.ForOp):
+                    loops.add(line_of(location_of(around)))
+                around = around.parent_op()
+    return next((remark for remark in module_remarks(program.module) if remark.about == "pipeline-loops"
+                 and remark.kind == REFUSED and remark.place is not None and line_of(remark.place) in loops), None)

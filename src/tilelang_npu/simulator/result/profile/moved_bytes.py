@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, PatchLoad, Transfer
+from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, PatchLoad, ScalarAccess, Transfer
 from tilelang_npu.simulator.machine.repeated_events import counted
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
@@ -143,7 +143,7 @@ def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
              for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
     own = {parameter.index for parameter in bound.parameters if parameter.role != "user"}
     names = argument_names(launch)
-    touched = _touched(launch)
+    touched = tile_bytes(launch)
     found = []
     for (buffer, written), part in sorted(launch.moved.items()):
         passed = buffer in own or ((buffer, not written) in launch.moved and buffer in launch.produced)
@@ -154,8 +154,19 @@ def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
     return found
 
 
-def _touched(launch: Launch) -> dict[tuple[int, bool], float]:
-    """Returns the number of different bytes of each tensor that are read or written, by (kernel argument, whether written).
+def scalar_tensors(launch: Launch) -> list[str]:
+    """Returns the names of the tensors in GM of which a launch reads or writes single elements by the scalar unit, sorted.
+
+    These elements pass through the cache of the scalar unit and are no transfers: neither ``argument_bytes`` nor ``path_bytes``
+    has their bytes.
+    """
+    return sorted({access.label for function in launch.recorded.program.functions for record in function.records
+                   if isinstance(record.work, ScalarAccess) for access in record.accesses
+                   if access.memory == "gm" and access.label})
+
+
+def tile_bytes(launch: Launch) -> dict[tuple[int, bool], float]:
+    """Returns the bytes of the different tiles of each tensor that are read or written, by (kernel argument, whether written).
 
     Tiles that overlap without being equal count separately. The result is empty for a launch with too many transfers.
     """

@@ -157,11 +157,11 @@ def _advice(one: Profile) -> Iterator[str]:
 
 
 def _causes(one: Profile) -> Iterator[str]:
-    if not one.causes:
+    if not one.unrefuted_causes:
         yield "<p>None.</p>"
         return
     yield "<ol>"
-    for row in one.causes:
+    for row in one.unrefuted_causes:
         about = f' data-p="{row.place.line}"' if row.place is not None else ""
         yield f"<li{about}>{escape(row.problem)}<br><b>{escape(row.times)}</b></li>"
     yield "</ol>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tilelang_npu.simulator.result.profile.moved_bytes import scalar_tensors
+
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
     from tilelang_npu.simulator.result.profile.time_parts import TimePart
@@ -21,7 +23,7 @@ def text(profile: Profile) -> str:
     """Returns all tables of a profile as text."""
     sections = {
         "what to change, largest gain first": map(str, profile.advice or [profile.tried.note]),
-        "causes of lost time, with the time without each": map(str, profile.causes),
+        "causes of lost time, with the time without each": map(str, profile.unrefuted_causes),
         f"critical path of {profile.time_us:.2f} us": _rows(profile.critical_path, profile.time_us),
         "pipes, on average over the cores": _pipes(profile),
         "lines, by their part of the critical path": _lines(profile),
@@ -84,6 +86,8 @@ def _arguments(profile: Profile) -> Iterator[str]:
         verb = "written" if row.written else "read"
         yield (f"{row.name:<12} {verb:<8} uses {_bytes(row.used)}, moves {_bytes(row.moved)}, HBM {_bytes(row.hbm)}; "
                f"needs {_bytes(row.needed)}{times}")
+    if names := dict.fromkeys(name for part in profile.launch.parts for name in scalar_tensors(part)):
+        yield f"not counted: elements of {', '.join(names)}, which the scalar unit accesses one by one"
 
 
 def _achieved(profile: Profile) -> Iterator[str]:
@@ -96,7 +100,7 @@ def _achieved(profile: Profile) -> Iterator[str]:
     yield (f"HBM      {roof.hbm_bytes / seconds / 1e9:8.1f} of {roof.hbm_rate / 1e9:.1f} GB/s "
            f"{_share(roof.hbm_seconds, seconds)}")
     yield (f"L2       {roof.l2_bytes / seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s "
-           f"{_share(roof.l2_bytes / roof.l2_rate, seconds)}")
+           f"{_share(roof.l2_seconds, seconds)}")
     if roof.unit and roof.memory_bytes:
         yield (f"roofline {roof.intensity:8.1f} operations per byte of {roof.memory}: bound by {roof.bound}, "
                f"{100 * roof.achieved / roof.attainable:.1f} % of the attainable rate")

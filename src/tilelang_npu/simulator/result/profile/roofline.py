@@ -29,8 +29,10 @@ class Roofline:
         hbm_bytes: the number of bytes that are transferred from or to HBM.
         hbm_seconds: the seconds that HBM needs for these bytes at its peak rate.
         needed_bytes: the minimum number of bytes that have to be transferred for the kernel's arguments.
-        l2_bytes: the number of bytes that pass through L2.
-        l2_rate: the peak rate of L2 in bytes per second.
+        l2_bytes: the number of bytes that L2 transfers to the cores and from them: those that hit it, with the whole lines of
+            rows that are not aligned; atomic updates count twice, because they read and write.
+        l2_seconds: the seconds that L2 needs for these bytes at its peak rate.
+        l2_rate: the peak rate of L2 in bytes per second, for the call's mixture of reads and writes.
         hbm_rate: the peak rate of HBM in bytes per second, for the call's mixture of reads and writes.
     """
 
@@ -42,6 +44,7 @@ class Roofline:
     hbm_seconds: float
     needed_bytes: int
     l2_bytes: int
+    l2_seconds: float
     l2_rate: float
     hbm_rate: float
 
@@ -105,8 +108,9 @@ def roofline(launches: Sequence[Launch]) -> Roofline:
     Args:
         launches: the launches of the call; at least one.
     """
-    cube = cube_seconds = vector = vector_seconds = seconds = hbm_seconds = 0.0
-    hbm = needed = l2 = 0
+    cube = cube_seconds = vector = vector_seconds = seconds = 0.0
+    hbm = hbm_seconds = l2 = l2_seconds = 0.0
+    needed = 0
     for launch in launches:
         for kind, work in products(launch).items():
             cube += work.done
@@ -114,11 +118,12 @@ def roofline(launches: Sequence[Launch]) -> Roofline:
         elements, at_peak = vector_work(launch)
         vector, vector_seconds = vector + elements, vector_seconds + at_peak
         seconds += launch.time_us * 1e-6
-        rates = launch.chip.traffic
-        for row in argument_bytes(launch):
-            hbm, needed, l2 = hbm + row.hbm, needed + row.needed, l2 + row.moved
-            hbm_seconds += row.hbm / (rates.hbm_write if row.written else rates.hbm_read)
+        use = launch.gm_use
+        hbm, hbm_seconds = hbm + use.hbm_bytes, hbm_seconds + use.hbm_seconds
+        l2, l2_seconds = l2 + use.l2_bytes, l2_seconds + use.l2_seconds
+        needed += sum(row.needed for row in argument_bytes(launch))
     unit, operations, at_peak = max((("Cube", cube, cube_seconds), ("Vector", vector, vector_seconds)), key=lambda one: one[2])
     rates = launches[0].chip.traffic
-    return Roofline(unit if operations else "", operations, seconds, at_peak, hbm, hbm_seconds, needed, l2, rates.l2,
+    return Roofline(unit if operations else "", operations, seconds, at_peak, round(hbm), hbm_seconds, needed, round(l2),
+                    l2_seconds, l2 / l2_seconds if l2_seconds else rates.l2,
                     hbm / hbm_seconds if hbm_seconds else rates.hbm_read)

@@ -142,13 +142,15 @@ class _Reasons:
 
 def block_times(launch: Launch, group: Group) -> BlockTimes:
     """Returns the time by reason of a block of a group."""
-    traced = launch.traced(group)
-    reasons = _Reasons(launch, traced)
-    found = BlockTimes(group, traced)
-    for segment in traced.walked.critical_path():
-        found.path += _stretches(reasons, segment)
+    reasons = _Reasons(launch, launch.traced(group))
+    found = BlockTimes(group, reasons.traced, _block_path(reasons))
     _pipes(reasons, found)
     return found
+
+
+def _block_path(reasons: _Reasons) -> list[Stretch]:
+    """Returns the critical path of a block, without gaps."""
+    return [stretch for segment in reasons.walked.critical_path() for stretch in _stretches(reasons, segment)]
 
 
 def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
@@ -274,6 +276,7 @@ class LaunchBreakdown:
 def launch_breakdown(launch: Launch) -> LaunchBreakdown:
     """Returns the time of a launch by reason."""
     blocks = {id(group): block_times(launch, group) for group in launch.groups}
+    paths = {key: one.path for key, one in blocks.items()}
     us = launch.chip.microseconds
     per_kind = Counter(launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes)
     taking_part = min(launch.cores, launch.blocks)
@@ -294,7 +297,7 @@ def launch_breakdown(launch: Launch) -> LaunchBreakdown:
         left = launch.time_us - sum(row_parts.values())
         if left > 0.0:  # blocks in which the pipe has no work
             row_parts[Reason("finished")] += left
-    return LaunchBreakdown(list(blocks.values()), dict(_path(launch, blocks, ends.index(max(ends)))),
+    return LaunchBreakdown(list(blocks.values()), _path(launch, paths, _last_core(launch)),
                            {row: dict(parts) for row, parts in sorted(pipes.items())}, work)
 
 
@@ -304,13 +307,27 @@ def _around(launch: Launch, idle: float, gaps: float) -> Iterator[tuple[Reason, 
     yield Reason("idle"), idle
 
 
-def _path(launch: Launch, blocks: dict[int, BlockTimes], core: int) -> dict[Reason, float]:
+def critical_path_of(launch: Launch) -> dict[Reason, float]:
+    """Returns the time of each reason, in microseconds, on the critical path of the core that ends last: the path of
+    :func:`launch_breakdown`, without the times of the pipes."""
+    core = _last_core(launch)
+    own = {id(group): group for group in launch.group_of_block[core::launch.cores]}
+    return _path(launch, {key: _block_path(_Reasons(launch, launch.traced(group))) for key, group in own.items()}, core)
+
+
+def _last_core(launch: Launch) -> int:
+    """Returns the number of the core that ends last."""
+    ends = launch.core_cycles
+    return ends.index(max(ends))
+
+
+def _path(launch: Launch, blocks: dict[int, list[Stretch]], core: int) -> dict[Reason, float]:
     """Returns the time of each reason, in microseconds, on the critical path of a core: the sum over the blocks that the core
     runs one after the other.
 
     Args:
         launch: the launch.
-        blocks: the times of a block of each group, by the id of the group.
+        blocks: the critical path of a block of each group that the core runs, by the id of the group.
         core: the number of the core.
     """
     path: dict[Reason, float] = defaultdict(float)
@@ -319,7 +336,7 @@ def _path(launch: Launch, blocks: dict[int, BlockTimes], core: int) -> dict[Reas
     if launch.recorded.program.global_sync:
         own = Counter(dict.fromkeys(own, 1))  # one group contains all blocks, which run concurrently
     for key, count in own.items():
-        for start, end, reason in blocks[key].path:
+        for start, end, reason in blocks[key]:
             path[reason] += launch.chip.microseconds(end - start) * count
     path[Reason("next block")] = max(0.0, launch.time_us - sum(path.values()))
-    return path
+    return dict(path)
