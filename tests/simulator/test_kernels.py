@@ -156,7 +156,7 @@ def test_trace(rng: np.random.Generator) -> None:
         tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
     for spans in tracks.values():
         assert all(end <= start + 1e-9 for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
-    assert max(end for spans in tracks.values() for _, end in spans) <= launch.chip.microseconds(launch.cycles) + 1e-9
+    assert max(end for spans in tracks.values() for _, end in spans) <= launch.chip.microseconds(launch.cycles) + 1e-3
     processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert processes == {0: "core 0 AIC", 1: "core 0 AIV0", 2: "core 0 AIV1", 3: "launch"}
     assert {pid for pid, _ in tracks} == {0, 1, 2}

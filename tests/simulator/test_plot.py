@@ -83,7 +83,7 @@ def test_each_op_is_a_bar_in_the_row_of_its_pipe(monkeypatch: pytest.MonkeyPatch
     names = {event["tid"]: PIPES[event["tid"]] for event in slices}
     assert all(axes.labels[row].split()[1] == pipe and colour == COLOURS[pipe] for pipe, colour, row, *_ in axes.bars)
     assert sorted((axes.labels[row].split()[1], start, width) for _, _, row, start, width in axes.bars) == [
-        (pipe, pytest.approx(start), pytest.approx(width))
+        (pipe, pytest.approx(start, abs=0.001), pytest.approx(width, abs=0.001))  # whole nanoseconds
         for pipe, start, width in sorted((names[event["tid"]], event["ts"], event["dur"]) for event in slices)]
 
 
