@@ -408,8 +408,8 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int | None = 
     Args:
         start, stop: the bounds; with one argument, the loop counts from 0 to this argument.
         num_stages: the largest number of iterations that overlap. A buffer that the loop loads gets this number of slots, or
-            as many as there is room for. 0 is the same as 1: iterations do not overlap. None lets the compiler choose, as for
-            ``T.serial``.
+            as many as there is room for. 0 is the same as 1: buffers have one slot, and a load waits until the last use of the
+            tile before. None lets the compiler choose, as for ``T.serial``.
         order: for each statement of the body, or for each group, its position in the pipelined body, from 0 on.
         stage: for each statement of the body, or for each group, the number of iterations by which it is delayed. A buffer
             between statements with different delays gets one slot for each delay. For a load, -1 in both ``order`` and

@@ -118,7 +118,7 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
            clear: bool = True) -> None:
     """Reduce ``src`` along the axes ``dims``, and write the result to ``dst``.
 
-    ``dst`` must have the shape of ``src`` with size 1 along ``dims``, or without these axes.
+    ``dst`` must have the shape of ``src`` with size 1 along ``dims``, or without these axes; with an index, always the former.
 
     Example: ``T.reduce(a, out, [1], "sum")``
 
@@ -154,7 +154,8 @@ def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequenc
     """Write the largest or smallest elements of ``src`` along the axis ``dim`` to ``values``, and their indices along the axis
     to ``indices`` (int32).
 
-    ``reduce_mode`` is one of the modes of ``T.reduce`` with an index. The shapes are as for ``T.reduce``.
+    ``reduce_mode`` is one of the modes of ``T.reduce`` with an index. ``values`` and ``indices`` have the shape of ``src`` with
+    size 1 along ``dim``.
 
     Example: ``T.reduce_with_index(a, out, indices, dim=1)``
 

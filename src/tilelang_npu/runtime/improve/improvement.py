@@ -44,6 +44,10 @@ _KEPT_VERSIONS = 6
 """The number of versions for whose compilation time is kept."""
 
 
+_NOT_COMPARED = "faster versions, whose results were not compared for want of time: give a larger budget"
+"""The note on versions that may be better than the reported one."""
+
+
 @dataclass(frozen=True)
 class AcceptedEdit:
     """A source edit that was made.
@@ -122,7 +126,8 @@ class Improvement(Report):
             return "\n".join([f"{head}; no version could be tried in {self.seconds:.0f} s: give the search more time, such as "
                               "--budget 5min", *self._notes()])
         if not self.changes:
-            return "\n".join([f"{head}; no edit wins {LEAST_GAIN:.0%} ({tried})", *self._notes()])
+            compared = " whose results were compared" if _NOT_COMPARED in self.refused else ""
+            return "\n".join([f"{head}; no edit{compared} wins {LEAST_GAIN:.0%} ({tried})", *self._notes()])
         rows = [("line", "us before", "us after", "edit")]
         rows += [(str(one.line), f"{one.before:.1f}", "no room" if one.after is None else f"{one.after:.1f}", one.what)
                  for one in self.changes]
@@ -276,7 +281,7 @@ class Improver:
             # The first comparison is made in any case: without one, the search would have been in vain.
             if not self._is_known(best.choice) and self._verdicts:
                 best = self._best_compared()
-                self._notes.append("faster versions, whose results were not compared for want of time: give a larger budget")
+                self._notes.append(_NOT_COMPARED)
                 break
             if self._is_right(best.choice):
                 break

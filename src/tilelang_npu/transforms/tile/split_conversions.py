@@ -188,7 +188,7 @@ class SplitConversions(PassWithPlanTrial):
     """Splits copies between GM and UB that convert the element type into a copy and a conversion, where UB is short.
 
     After a split, a tile of each type is alive from one iteration to the next. If the tiles then have no room, only loads are
-    split, which start before an iteration needs them; and nothing, if the tiles have room without any split.
+    split, which start before an iteration needs them; otherwise nothing.
 
     Attributes:
         chip: the chip, whose UB has to hold the tiles.
@@ -206,10 +206,8 @@ class SplitConversions(PassWithPlanTrial):
             self._split(op, stores=True)
         elif self._why_no_room(op, stores=False) is None:
             self._split(op, stores=False)
-        elif self.missing_room(op.clone()) is None:
+        else:  # unsplit, the tiles need the least memory, also for the error of a kernel that has no room in any case
             self._record_refusal(op, why)
-        else:
-            self._split(op, stores=True)  # for the error of a kernel that has no room in any case
 
     def _why_no_room(self, module: ModuleOp, *, stores: bool) -> str | None:
         """Returns why the tiles have no room after the split; None if they have room."""
