@@ -215,7 +215,7 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
         em.emit_batched(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
-        em.line(f"{helper}({em.array(target)}, {em.array(source)}, {em.text_of(fills)})")
+        em.line(f"{helper}({em.array(target)}, {em.array(source)})")
 
 
 @effect(hivm.Nz2NdOp)

@@ -37,16 +37,15 @@ def panels(matrix: Array, front: int = 0) -> Array:
                                            (*matrix.strides[:front], strides[0], strides[2], strides[3]))
 
 
-def nd2nz(dst: Array, src: Array, filled: bool = False) -> None:
-    """Copies a matrix that is stored row by row into fractals.
+def nd2nz(dst: Array, src: Array) -> None:
+    """Copies a matrix that is stored row by row into fractals; elements of the fractals beyond the matrix keep their values.
 
-    The chip writes rows of 32 bytes: after the last column of the matrix, a row is filled with zeros up to 32 bytes (CANN,
-    ``copy_gm_to_cbuf_multi_nd2nz``). Rows of the fractals after those of the matrix keep their values.
+    The chip writes zeros after the last column, up to 32 bytes of a row (CANN, ``copy_gm_to_cbuf_multi_nd2nz``). Here these
+    elements keep their values, because a copy to a slice of a tile leaves the rest of the tile as it is.
 
     Args:
         dst: the fractals ``[C1, R1, r0, c0]``.
         src: the matrix ``[rows, columns]``.
-        filled: whether the destination was filled with a value of padding before. Then it keeps that value instead of zeros.
     """
     rows, columns = src.shape
     if not src.size:
@@ -59,8 +58,6 @@ def nd2nz(dst: Array, src: Array, filled: bool = False) -> None:
         target[:whole, :rows] = body.transpose(1, 0, 2)
     if rest:
         target[whole, :rows, :rest] = src[:, whole * width:]
-        if not filled:
-            target[whole, :rows, rest:] = 0
 
 
 def nz2nd(dst: Array, src: Array) -> None:

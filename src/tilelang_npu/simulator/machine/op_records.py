@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
-from tilelang_npu.target import BLOCK
 from tilelang_npu.target.chip_data import CoreKind, Pipe, Space, UnitFlagUse
 
 
@@ -528,8 +527,8 @@ def accessed_parts(record: OpRecord, access: Access, event: Event) -> tuple[Foot
     """Returns the bytes of an on-chip access that the op really reads or writes in an event.
 
     The operands of a Cube core are whole fractals, of which an op often uses only the first rows and columns. A load to L1
-    writes the rows of its source, and their columns up to a multiple of 32 bytes, with zeros after the source's last column. A
-    product reads and writes the elements of its sizes m, k and n. A move out of L0C or L1 reads the elements that it stores.
+    writes the rows and columns of its source. A product reads and writes the elements of its sizes m, k and n. A move out of
+    L0C or L1 reads the elements that it stores.
 
     Args:
         record: the record of the op.
@@ -557,7 +556,7 @@ def _used_matrix(record: OpRecord, access: Access, event: Event) -> tuple[int, i
     source, target = record.accesses
     if access is target and source.memory == "gm" and len(source.sizes) == 2 and not value(work.fills, event):
         rows, columns = (value(size, event) for size in source.sizes)
-        return rows, -(-columns * access.element // BLOCK) * BLOCK // access.element
+        return rows, columns
     if access is source and access.memory in ("cc", "cbuf") and len(target.sizes) == 2 and not work.turned:
         rows, columns = (value(size, event) for size in target.sizes)
         return rows, columns
