@@ -121,8 +121,8 @@ def test_a_kernel_that_was_not_called_has_its_share_of_the_peak_and_its_edits() 
 def test_a_refusal_that_asks_for_smaller_tiles_says_that_larger_ones_win() -> None:
     refusal = Remark("hoist-loads", REFUSED, "hoist-loads", None, "UB has no room", "shrink the tiles", change=Smaller((None,)))
     section = {"refused": ("hoist-loads  no line: UB has no room", "  to have it: shrink the tiles")}
-    larger = TriedEdit("tile=128 in place of 64", None, 10.0, 8.0, raises=True)
-    for edits, expected in (((larger,), True), ((replace(larger, raises=False),), False), ((), False)):
+    larger = TriedEdit("tile=128 in place of 64", None, 10.0, 8.0, growth=2.0)
+    for edits, expected in (((larger,), True), ((replace(larger, growth=0.5),), False), ((), False)):
         page = Explanation("main", "Ascend910B2", section, (refusal,))
         vars(page)["_trials"] = Trials(edits, "")
         assert ("larger tiles win in this kernel instead: tile=128 in place of 64 (-20%)" in str(page)) is expected

@@ -93,7 +93,6 @@ class TriedEdit:
         wins: whether this is one of the best edits: it saves time, and the edited kernel computes the same results.
         changes: the edit as changes of the author's file; empty for another argument of the factory whose place in the file is
             not known, and for an edit that does not win.
-        raises: whether the edit makes an argument of the factory larger.
         growth: the bytes of the tiles that the edited kernel allocates, divided by those of the kernel without the edit.
     """
 
@@ -105,7 +104,6 @@ class TriedEdit:
     gone: tuple[Remark, ...] = ()
     wins: bool = True
     changes: tuple[SourceChange, ...] = ()
-    raises: bool = False
     growth: float = 1.0
 
     @property
@@ -188,7 +186,7 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequ
         wins = winning.get(id(one))
         text = one.edit.text + (ROUNDED_NOTE if wins is not None and wins.rounded else "")
         found.append(TriedEdit(text, one.edit.place, before, one.after, one.edit.cause, gone, wins is not None,
-                               () if wins is None else wins.changes, one.edit.raises,
+                               () if wins is None else wins.changes,
                                _tile_bytes(one.made) / (_tile_bytes(kernel) or 1)))
     return Trials(tuple(found), "" if winning else _why_none(before, timed, len(tried)))
 

@@ -167,7 +167,9 @@ class Explanation(Report):
                 best = next((trial for trial in self.trials if remark in trial.gone and (trial.wins or trial.gain <= 0)), None)
                 if best is not None:
                     yield f"  tried: {best}"
-                elif isinstance(remark.change, Smaller) and (larger := next((one for one in self.tried if one.raises), None)):
+                    continue
+                larger = next((one for one in self.tried if one.growth > 1), None)
+                if larger is not None and isinstance(remark.change, Smaller):
                     yield f"  larger tiles win in this kernel instead: {larger.text} ({-larger.gain:+.0%})"
 
 

@@ -64,7 +64,6 @@ class Edit(NamedTuple):
         write: returns the edit as changes of the author's file; none if it cannot be written there.
         is_argument: whether the edit passes another argument to the factory. Such an edit can be made even if no line of the
             author's file is known that has the argument.
-        raises: whether the edit makes an argument of the factory larger, such as a size of a tile.
     """
 
     subject: str
@@ -75,7 +74,6 @@ class Edit(NamedTuple):
     cause: str = "no overlap"
     write: Callable[[], Sequence[SourceChange]] = tuple
     is_argument: bool = False
-    raises: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,8 +172,7 @@ def number_edits(source: EditableKernel) -> Iterator[Edit]:
 
 def _number_edit(source: EditableKernel, name: str, value: int, number: int) -> Edit:
     return Edit(name, f"{name}={number} in place of {value}", None, partial(source.with_numbers, {name: number}), safe=False,
-                cause="other numbers", write=partial(change_number, source.made_by, name, value, number), is_argument=True,
-                raises=number > value)
+                cause="other numbers", write=partial(change_number, source.made_by, name, value, number), is_argument=True)
 
 
 def loops(module: ModuleOp) -> list[scf.ForOp]:

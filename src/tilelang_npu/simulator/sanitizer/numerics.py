@@ -121,8 +121,8 @@ class Numbers:
         for access, written in zip(targets, writes, strict=True):
             seen: list[tuple[Code, NDArray[np.bool_]]] = []
             if _is_float(written) and reads:
-                if not any(_nans(array).any() for array in numbers):
-                    seen.append(("S401", _nans(written) & ~_reached_by_unwritten(record, reads, access, written)))
+                if (nans := _nans(written)).any() and not any(_nans(array).any() for array in numbers):
+                    seen.append(("S401", nans & ~_reached_by_unwritten(record, reads, access, written)))
                 if not any(np.isinf(array).any() for array in numbers):
                     seen.append(("S402", np.isinf(written)))
             if (len(reads) == 1 and reads[0].shape == written.shape and reads[0].dtype != written.dtype

@@ -16,6 +16,7 @@ The pass runs after ``hoist-loads``, which moves a load and its conversion out o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -200,20 +201,29 @@ class SplitConversions(PassWithPlanTrial):
     name = NAME
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not self.enabled or not self.synchronise or not self._short_launches(op):
+        if not self.enabled or not self.synchronise or next(self._splittable(op), None) is None:
             return
         if (why := self._why_no_room(op, stores=True)) is None:
             self._split(op, stores=True)
         elif self._why_no_room(op, stores=False) is None:
             self._split(op, stores=False)
         else:  # unsplit, the tiles need the least memory, also for the error of a kernel that has no room in any case
-            self._record_refusal(op, why)
+            record_refusal(op, self.name, location_of(next(self._splittable(op))),
+                           f"the tile is loaded and converted as one copy, because {why}", "shrink the tiles")
 
     def _why_no_room(self, module: ModuleOp, *, stores: bool) -> str | None:
         """Returns why the tiles have no room after the split; None if they have room."""
         tried = module.clone()
         self._split(tried, stores=stores)
-        return None if tried.is_structurally_equivalent(module) else self.missing_room(tried)
+        return self.missing_room(tried)
+
+    def _splittable(self, module: ModuleOp) -> Iterator[tile.CopyOp]:
+        """Yields the copies that can be split."""
+        for launch in self._short_launches(module):
+            for copy in launch.walk():
+                if isinstance(copy, tile.CopyOp) and (_is_split(copy, copy.target, copy.source)
+                                                      or _is_split(copy, copy.source, copy.target)):
+                    yield copy
 
     def _short_launches(self, module: ModuleOp) -> list[Operation]:
         """Returns the launches whose tiles do not fit side by side."""
@@ -226,14 +236,6 @@ class SplitConversions(PassWithPlanTrial):
         patterns = [SplitConvertingLoad(module), *([SplitConvertingStore(module)] if stores else [])]
         for launch in self._short_launches(module):
             apply_patterns(launch, *patterns, classes=tile.CopyOp)
-
-    def _record_refusal(self, module: ModuleOp, why: str) -> None:
-        for copy in module.walk():
-            if isinstance(copy, tile.CopyOp) and (_is_split(copy, copy.target, copy.source)
-                                                  or _is_split(copy, copy.source, copy.target)):
-                record_refusal(module, self.name, location_of(copy),
-                               f"the tile is loaded and converted as one copy, because {why}", "shrink the tiles")
-                return
 
 
 __all__ = ["SplitConversions", "SplitConvertingLoad", "SplitConvertingStore"]
