@@ -408,12 +408,26 @@ class Draw:
             other = [one for one, length in zip(self.axes, extents, strict=True) if one != name and length <= size]
             self.loads.append([*[name] * 6, *places, "0", f"{name} // 2", f"({name} + 1) % {extent}", f"{size - 1}", *other])
         self.aligned = [self.one(choices) for choices in stores]
+        if self.chance(0.12):
+            return [Line(f"for {', '.join(self.axes)} in T.Parallel({', '.join(map(str, extents))}):",
+                         [self.accumulation(kind, out)], True)]
         body = [Line(f"{out}[{', '.join(self.aligned)}] = {self.expression(kind, self.one([1, 2, 2, 3]))}")]
         if self.chance(0.2):
             body = [Line(f"if {self.condition(kind)}:", body, True)]
             if self.chance(0.3):
                 body.append(Line("else:", [Line(f"{out}[{', '.join(self.aligned)}] = {self.expression(kind, 1)}")], True))
         return [Line(f"for {', '.join(self.axes)} in T.Parallel({', '.join(map(str, extents))}):", body, True)]
+
+    def accumulation(self, kind: str, out: str) -> Line:
+        """A statement of T.Parallel that combines the values of several points in one element."""
+        for axis in range(len(self.aligned)):
+            if self.chance(0.6):
+                self.aligned[axis] = self.one(["0", str(self.shape[axis] - 1), str(self.random.randrange(self.shape[axis]))])
+        element, value = f"{out}[{', '.join(self.aligned)}]", self.expression(kind, self.one([0, 1, 2]))
+        forms = [f"{element} + {value}", f"{element} - {value}", f"T.max({element}, {value})", f"T.min({value}, {element})"]
+        if kind in INTEGERS:
+            forms += [f"{element} & {value}", f"{element} | {value}", f"{value} ^ {element}"]
+        return Line(f"{element} = {self.one(forms)}")
 
     def operand(self, kind: str) -> str:
         """An element, an index, a number or a variable."""

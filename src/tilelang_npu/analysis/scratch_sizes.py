@@ -119,17 +119,29 @@ def _scratch_of_broadcast(op: hivm.VBrcOp) -> int:
 
 def _scratch_of_reduction(op: hivm.VReduceOp) -> int:
     source = op.ins()[0]
-    shape, total, width = _static_shape(source), _element_count(source), _element_bytes(source)
+    return scratch_of_reduction(op.mode, _memref_type(source).element_type, _static_shape(source), _element_count(source),
+                                tuple(op.reduce_dims.get_values()))
+
+
+def scratch_of_reduction(mode: str, element: Attribute, shape: Sequence[int], total: int, dims: tuple[int, ...]) -> int:
+    """Returns the size of the scratch buffer of a reduction, in elements of the reduced tile.
+
+    Args:
+        mode: the name of the reduction in HIVM, such as ``sum``.
+        element: the element type.
+        shape: the shape of the reduced tile.
+        total: the number of its elements.
+        dims: the axes that are reduced.
+    """
+    width = dtype_of(element).nbytes
     block, repeat = BLOCK // width, REPEAT_BYTES // width
-    dims = tuple(op.reduce_dims.get_values())
-    kind = op.mode
-    if "with_index" in kind:
+    if "with_index" in mode:
         return block if dims == (len(shape) - 1,) else _round_up(total + -(-total // 2), block)
     if dims != (len(shape) - 1,):
         return max(total, _scratch_of_middle_axis(shape, block)) if len(shape) == 3 and dims == (1,) else total
     length, rows = shape[-1], total // max(1, shape[-1])
-    if str(_memref_type(source).element_type) not in ("f16", "f32") or kind == "prod":
-        times = 2 if kind == "xori" else 1
+    if str(element) not in ("f16", "f32") or mode == "prod":
+        times = 2 if mode == "xori" else 1
         return times * rows * repeat + rows * block if length > repeat else (times + 1) * total
     if len(shape) == 1:
         return repeat if length > repeat else 0

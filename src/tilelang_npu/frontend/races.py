@@ -3,8 +3,8 @@
 The points of a ``T.Parallel`` have no order, so the final value of such an element would be arbitrary. A store writes the same
 element at several points if a variable of the loop does not occur in the element's index. It is not a race in three cases: the
 value does not depend on that variable; a condition on the variable selects points (``if i == k``, ``if mask[i]``); or the value
-is computed from the element's old value, as in a sum (such a loop is executed point by point). Stores with computed indices
-(``a[i // 2]``, ``a[where[i]]``) and stores to ``T.alloc_var`` scalars are not checked.
+is computed from the element's old value, as in a sum. Stores with computed indices (``a[i // 2]``, ``a[where[i]]``) and stores
+to ``T.alloc_var`` scalars are not checked.
 
 A loop in which a point reads an element that another point stores (``x[i, j] = x[j, i]``) depends on the order of the points
 too. It is executed point by point, as by ``T.serial``, and leads to a warning.

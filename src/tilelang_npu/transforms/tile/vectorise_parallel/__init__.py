@@ -8,6 +8,9 @@ An iteration of a ``T.Parallel`` is called a point. A loop is replaced by vector
 - Executing each statement for all points before the next statement gives the same results as executing point by point: no point
   reads an element that another point writes (``analysis.parallel_dependence``).
 
+A sum into an element that several points share, ``s[i] += x[i, j]``, is a reduction of the values of all points
+(:mod:`.accumulations`); floats are then not added in the order of the points.
+
 A value that the body uses several times is computed once, if UB has room for its tile until the last use
 (:mod:`.shared_values`). Conditions are resolved first (:mod:`.conditions`), so that no element is read whose condition does not
 hold. Any other loop, and a loop that takes fewer cycles point by point, is replaced by nested scalar loops, which are always
@@ -32,10 +35,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
-from tilelang_npu.analysis.buffers import PARALLEL_LABEL, root_of, space_of, users_of
+from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_type_of, root_of, space_of, users_of
 from tilelang_npu.analysis.index_sums import IndexSum
 from tilelang_npu.analysis.parallel_dependence import are_disjoint, overlap_only_at_same_point
 from tilelang_npu.analysis.ranges import Ranges
+from tilelang_npu.analysis.scratch_sizes import scratch_of_reduction
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import Points, record_done, record_refusal
@@ -186,9 +190,10 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
     if detours.uses_other_pipes and not context.rows:
         msg = "rearranging the elements needs operations of several pipes, and the author writes the waits between pipes"
         raise NotVectorisable(msg, "T.copy to UB before the loop and from UB after it, or let the compiler synchronise")
-    if detours.rearranged:
+    if detours.rearranged or detours.reduces:
         _check_room(loop, before, context)
-    if (detours.rearranged or detours.unaligned) and detours.cycles >= _serial_cycles(loop, extents, context.chip):
+    takes_detours = detours.rearranged or detours.unaligned or detours.reduces
+    if takes_detours and detours.cycles >= _serial_cycles(loop, extents, context.chip):
         raise _slower_error(detours)
     return detours
 
@@ -210,6 +215,9 @@ class VectorWorkSlower(NotVectorisable):
 
 def _slower_error(detours: Detours) -> VectorWorkSlower:
     """Returns the error that the points one by one take fewer cycles than the detours."""
+    if detours.reduces and not detours.rearranged:
+        msg = f"a vector reduction of so few values takes longer than adding them one by one: {detours.cycles:.0f} cycles"
+        return VectorWorkSlower(msg, "give the loop more points")
     if not detours.rearranged:
         names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in detours.unaligned))
         msg = (f"an access to {names} does not begin at a multiple of {BLOCK} bytes, and vector work on an aligned copy takes "
@@ -281,6 +289,10 @@ def _peak_bytes(loop: tile.ParallelOp, before: Operation | None, *, without_reus
                 scratch[-1] += prod(tile.shape_of(inner.inputs[1])) * 4
             elif isinstance(inner, tile.CallOp) and inner.fn.data == "interleave":
                 scratch[-1] += INTERLEAVE_SCRATCH
+            elif isinstance(inner, tile.ReduceOp):
+                shape, element = tile.shape_of(inner.source), element_type_of(inner.source)
+                scratch[-1] += dtype_of(element).nbytes * scratch_of_reduction(
+                    inner.entry().mode, element, shape, prod(shape), tuple(inner.dims.get_values()))
         op = op.next_op
     if without_reuse:
         return sum(scratch) + sum(_padded_bytes(root.owner) for root in live_ranges if isinstance(root.owner, tile.AllocOp))

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from math import ceil, prod
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu import ops
 from tilelang_npu.analysis.buffer_sizes import buffer_name
 from tilelang_npu.analysis.buffers import PARALLEL_LABEL, element_bytes, element_type_of
 from tilelang_npu.analysis.index_sums import IndexSum
@@ -45,12 +46,14 @@ class DetourEmitter:
         cycles: the sum of the cycles of all detours so far.
         unaligned: for each detour of an access that does not begin at a block of UB, a text with the buffer and the kind of
             the detour.
+        reduces: whether values of several points are reduced to one.
     """
 
     def __init__(self, loop: tile.ParallelOp, extents: Sequence[int], chip: Chip) -> None:
         self.loop, self.extents, self.chip = loop, extents, chip
         self.cycles = 0.0
         self.unaligned: list[str] = []
+        self.reduces = False
 
     @property
     def before_loop(self) -> InsertPoint:
@@ -78,6 +81,20 @@ class DetourEmitter:
         """
         self.cycles += cycles
         self.unaligned.append(f"{buffer_name(buffer)} ({how})")
+
+    def record_reduction(self, name: str, values: SSAValue) -> None:
+        """Records a reduction along one axis in ``reduces`` and ``cycles``.
+
+        Args:
+            name: the name of the reduction in the op table.
+            values: the tile that is reduced.
+        """
+        entry = ops.operation(name)
+        assert isinstance(entry, ops.Reduce)
+        self.reduces = True
+        *rows, row = tile.shape_of(values)
+        self.cycles += self.chip.vector[entry.cost].fixed
+        self.cycles += self.vector_cycles(entry.cost, element_bytes(values), row, prod(rows))
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -187,6 +204,33 @@ class DetourEmitter:
         value = self.insert(point, memref.LoadOp.get(source, read)).results[0]
         self.insert(point, memref.StoreOp.get(value, target, put))
         return self.point_count(axes) * self.element_cycles()
+
+    def combine_elements(self, held: SSAValue, buffer: SSAValue, places: Sequence[IndexSum], combine: Operation,
+                         value: SSAValue) -> None:
+        """Emits scalar loops that combine the elements of an access, one by one, with those of a tile.
+
+        Args:
+            held: the tile. It has the rank of the iteration space, and size 1 along axes that the access does not use.
+            buffer: the accessed buffer.
+            places: for each axis of the buffer, the index of the access as an ``IndexSum``.
+            combine: the operation of the body that combines an element with a value.
+            value: the operand of ``combine`` that the elements of the tile replace; the other one is the element.
+        """
+        axes = sorted({axis for place in places for axis, _ in place.terms})
+        point, rows = self.emit_loops(axes)
+        there = [self.as_value(point, self.emit_index(point, place, rows)) for place in places]
+        here = [rows[axis] if axis in rows else self.as_value(point, 0) for axis in range(len(self.extents))]
+        old = self._as_type(point, self.insert(point, memref.LoadOp.get(buffer, there)).results[0], value.type)
+        more = self.insert(point, memref.LoadOp.get(held, here)).results[0]
+        made = combine.clone(value_mapper={operand: more if operand is value else old for operand in combine.operands})
+        result = self._as_type(point, self.insert(point, made).results[0], element_type_of(buffer))
+        self.insert(point, memref.StoreOp.get(result, buffer, there))
+        cycles = self.element_cycles() + self.chip.scalar.load + self.chip.scalar.alu
+        self.record_unaligned("combined element by element", buffer, self.point_count(axes) * cycles)
+
+    def _as_type(self, point: InsertPoint, value: SSAValue, kind: Attribute) -> SSAValue:
+        """Returns an integer with the signedness of a type."""
+        return value if value.type == kind else self.insert(point, UnrealizedConversionCastOp.get([value], [kind])).results[0]
 
     def point_count(self, axes: Sequence[int]) -> int:
         """Returns the product of the iteration space's sizes along some axes."""

@@ -34,6 +34,7 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.infra.op_builder import float_type
+from tilelang_npu.transforms.tile.vectorise_parallel.accumulations import Accumulation, accumulation_of
 from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32
 from tilelang_npu.transforms.tile.vectorise_parallel.index_widths import I64, INT32, IndexWidths
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import (
@@ -327,6 +328,11 @@ class Vectoriser(VectorTiles):
             self._store_rearranged(store, places)
             self._invalidate(root_of(store.memref))
             return
+        accumulation = accumulation_of(store, self.invariants, self.extents)
+        if accumulation is not None:
+            self._accumulate(store, accumulation)
+            self._invalidate(root_of(store.memref))
+            return
         found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
         target = region_of(self.loop, store.memref, found, self.extents)
         value = store.value
@@ -357,6 +363,39 @@ class Vectoriser(VectorTiles):
             self._compute_statement(store.value, value, place)
             self.detours.store_unaligned(place, store.memref, found)
         self._invalidate(root_of(store.memref))
+
+    def _accumulate(self, store: memref.StoreOp, accumulation: Accumulation) -> None:
+        """Emits a statement that combines the values of several points in one element.
+
+        Raises:
+            NotVectorisable: no vector operations can compute the values.
+        """
+        combine = accumulation.combine
+        found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=False)
+        values = self.operand(accumulation.value)
+        if not isinstance(values.type, MemRefType):
+            filled = self.allocate(values.type)
+            self.emit(tile.FillOp(values, filled))
+            values = filled
+        element, values = element_type_of(values), self.broadcast(values)
+
+        def typed(held: SSAValue) -> SSAValue:
+            return self.as_unsigned(held) if accumulation.is_unsigned else self.view_as(held, element)
+
+        for axis in accumulation.axes:
+            if self.extents[axis] > 1:
+                shape = [1 if axis == each else size for each, size in enumerate(tile.shape_of(values))]
+                reduced = self.allocate(element, shape)
+                self.emit(tile.ReduceOp(accumulation.reduction, typed(values), typed(reduced), [axis]))
+                self.detours.record_reduction(accumulation.reduction, values)
+                values = reduced
+        target = region_of(self.loop, store.memref, found, self.extents)
+        if is_block_aligned(target):
+            elements = typed(target)
+            self.emit(tile.ElementwiseOp(_FUNCTIONS[combine.name], [elements, typed(values)], elements))
+        else:
+            self.erase_unused_view(target)
+            self.detours.combine_elements(values, store.memref, [index.sum for index in found], combine, accumulation.value)
 
     def _invalidate(self, root: SSAValue) -> None:
         """Forgets the tiles that hold elements of a buffer that is stored to."""
