@@ -245,3 +245,13 @@ def test_several_kernels_are_compiled_by_one_call(caplog: pytest.LogCaptureFixtu
     assert first is made(8)
     assert second is None
     assert "T104" in caplog.text
+
+
+def test_scripts_read_the_parameters_of_a_factory() -> None:
+    """TileOPs keeps the entries of a configuration that are parameters of the factory."""
+    @tilelang.jit
+    def factory(block_m: int, threads: int = 128) -> None:
+        raise NotImplementedError
+
+    assert list(factory.signature.parameters) == ["block_m", "threads"]
+    assert factory.signature.parameters["threads"].default == 128

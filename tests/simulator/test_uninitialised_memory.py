@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import textwrap
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,32 @@ def test_the_named_buffer_is_one_on_which_the_result_depends(harmful: tuple[str,
     assert (hazard.code, hazard.buffer) == ("S221", named)
     result = "Y" if named == "first" else "Z"
     assert f"T.tile.add({named}, {named}, {named})" in str(hazard) and f"bytes of {result} depend on them" in str(hazard)
+
+
+def _rows_read_past_the_load(kinds: int) -> Any:
+    """A kernel whose blocks load L[b] rows of X, then the others if L[b] exceeds 1, and store the sum of 32 rows."""
+    @T.prim_func
+    def main(X: T.Tensor((64, 32), "int32"), L: T.Tensor((kinds,), "int32"), Y: T.Tensor((kinds, 32), "int32")):
+        with T.Kernel(kinds, is_npu=True) as (b, _):
+            x = T.alloc_shared((32, 32), "int32")
+            s = T.alloc_shared((1, 32), "int32")
+            n = L[b]
+            T.copy(X[0:n, 0:32], x[0:n, 0:32])
+            if n > 1:
+                T.copy(X[n:32, 0:32], x[n:32, 0:32])
+            T.reduce_sum(x, s, dim=0)
+            T.copy(s, Y[b, 0])
+
+    return tilelang.compile(main, target="npuir")
+
+
+@pytest.mark.parametrize(("lengths", "warns"), [([1], True), ([5], False), ([*range(2, 30), 1], True),
+                                                ([*range(2, 30)], False)])
+def test_a_run_finds_tiles_that_were_loaded_in_part(lengths: list[int], warns: bool) -> None:
+    """Integers show no NaN; and of 29 kinds of blocks the one that executes other ops is searched."""
+    kernel = _rows_read_past_the_load(len(lengths))
+    y = np.zeros((len(lengths), 32), np.int32)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        kernel(np.ones((64, 32), np.int32), np.array(lengths, np.int32), y)
+    assert any("S221" in str(one.message) for one in found) == warns

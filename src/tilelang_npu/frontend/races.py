@@ -4,7 +4,7 @@ The points of a ``T.Parallel`` have no order, so the final value of such an elem
 element at several points if a variable of the loop does not occur in the element's index. It is not a race in three cases: the
 value does not depend on that variable; a condition on the variable selects points (``if i == k``, ``if mask[i]``); or the value
 is computed from the element's old value, as in a sum. Stores with computed indices (``a[i // 2]``, ``a[where[i]]``) and stores
-to ``T.alloc_var`` scalars are not checked.
+to ``T.alloc_var`` and ``T.alloc_local`` are not checked, since each point uses them for itself.
 
 A loop in which a point reads an element that another point stores (``x[i, j] = x[j, i]``) depends on the order of the points
 too. It is executed point by point, as by ``T.serial``, and leads to a warning.
@@ -45,7 +45,7 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
     several = {axis for axis, extent in enumerate(extents) if extent != 1}
     for store in body.stores:
         axes = sorted(((several - body.axes_of_place(store)) & body.axes(store.value)) - body.chosen(store))
-        if not axes or _is_scalar(store.memref) or body.reads_itself(store):
+        if not axes or _is_scalar_storage(store.memref) or body.reads_itself(store):
             continue
         said = " and ".join(repr(names[axis]) for axis in axes)
         label = author_name(store.memref, "the buffer")
@@ -75,7 +75,7 @@ def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | No
         if not isinstance(load, memref.LoadOp):
             continue
         for store in body.stores:
-            if store.memref is not load.memref or store.parent is not block or _is_scalar(store.memref):
+            if store.memref is not load.memref or store.parent is not block or _is_scalar_storage(store.memref):
                 continue
             found = _other_point(block, sizes, [affine(index) for index in store.indices],
                                  [affine(index) for index in load.indices])
@@ -223,8 +223,7 @@ class _Body:
         return seen
 
 
-def _is_scalar(value: SSAValue) -> bool:
-    """Whether a value is the memory of a ``T.alloc_var``."""
+def _is_scalar_storage(value: SSAValue) -> bool:
+    """Whether a value is the memory of a ``T.alloc_var`` or a ``T.alloc_local``, which a point uses for itself."""
     kind = value.type
-    local = tile.ScopeAttr(tile.OpenMemory.LOCAL)
-    return isinstance(kind, MemRefType) and kind.get_shape() == (1,) and kind.memory_space == local
+    return isinstance(kind, MemRefType) and kind.memory_space == tile.ScopeAttr(tile.OpenMemory.LOCAL)

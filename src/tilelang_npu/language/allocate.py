@@ -140,7 +140,9 @@ def alloc_L0C(shape: Extents, dtype: ElementType) -> Buffer:
 def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buffer:
     """Allocate scalar storage with several elements, which the kernel reads and assigns one by one: ``counts[0] = 1``.
 
-    If a vector operation uses the buffer as a whole, as in ``T.reduce_sum(values, total)``, it is placed in UB.
+    If a vector operation uses the buffer as a whole, as in ``T.reduce_sum(values, total)``, it is placed in UB. In the body of
+    ``T.Parallel`` each point has elements of its own, whose values are undefined until they are assigned, and the points are
+    then computed one after another.
 
     Example: ``T.alloc_local((4,), "int32")``
 
@@ -377,7 +379,7 @@ def allocate_buffer(what: str, shape: object, dtype: object, space: BufferSpace,
     builder = Builder.running(what)
     builder.require_kernel(what)
     around = builder.around_parallel
-    if around is not None and kind is not Variable:
+    if around is not None and space != "local":
         raise TileError(f"{what} inside T.Parallel is not supported", code="T160", help="allocate above the loop")
     element = element_type(dtype, what)
     sizes = tuple(_size(what, axis, size) for axis, size in enumerate(sizes_of(shape)))

@@ -91,6 +91,11 @@ class Factory(Generic[P, R]):
 
     __name__: str
 
+    @property
+    def signature(self) -> inspect.Signature:
+        """The signature of the decorated function, by whose parameters scripts of TileLang choose the numbers of a kernel."""
+        return inspect.signature(self.function)
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return bound(self, self.kind, instance, owner)
 

@@ -19,6 +19,7 @@ from typing_extensions import Self
 from tilelang_npu import frontend
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.functions import AbsentFunc
+from tilelang_npu.ops import DType
 from tilelang_npu.runtime.arguments.aliasing import aliased_parameters
 from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, positions_of, size_of
 from tilelang_npu.runtime.checks import unwritten_results
@@ -649,18 +650,21 @@ class CompiledKernel:
 
         The run is searched for such a result in two cases. First, if a result contains NaN, because on-chip memory is filled
         with NaN when a block starts. Second, once for each set of sizes, if the kernel's first access to some tile is a read:
-        integers, and tiles in the bytes of an earlier tile, contain ordinary numbers instead of NaN. The sanitizer's rule
-        decides whether a result depends on the read.
+        integers, and tiles in the bytes of an earlier tile, contain ordinary numbers instead of NaN. Results that are integers
+        show no NaN either; for these, a first access that writes a part of a tile, of run-time size, counts too. The
+        sanitizer's rule decides whether a result depends on the read.
         """
         process = self._process
         if process.warned_of_stale or listeners.are_sanitized():
             return
         is_new = False
-        if any(part.recorded.program.reads_first for part in launch.parts) and not is_silenced():
+        written = [call.values[position] for position, effect in self._effects.items() if effect.writes]
+        hidden = any(isinstance(value, np.ndarray) and not DType(value.dtype).is_float for value in written)
+        programs = [part.recorded.program for part in launch.parts]
+        if any(one.reads_first or (hidden and one.writes_part_first) for one in programs) and not is_silenced():
             with process.lock:
                 is_new = call.sizes not in process.searched_for_stale
                 process.searched_for_stale.add(call.sizes)
-        written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
         nans = (unwritten_results.has_nan(value) for value in written if isinstance(value, np.ndarray))
         if not is_new and not (launch.may_be_stale and any(nans)):
             return

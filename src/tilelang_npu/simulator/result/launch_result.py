@@ -84,6 +84,13 @@ KEPT_STEPS = 1_000_000
 needed."""
 
 
+def _different_lengths_first(runs: list[BlockRun]) -> list[BlockRun]:
+    """Returns the kinds of blocks in their order, but first one of each number of ops that the lanes execute."""
+    firsts = {tuple(map(len, run.streams)): run for run in reversed(runs)}
+    chosen = {id(run) for run in firsts.values()}
+    return sorted(runs, key=lambda run: id(run) not in chosen)
+
+
 @dataclass(frozen=True)
 class Group:
     """A group of blocks that execute the same ops while equally many blocks run concurrently; they have equal times.
@@ -794,13 +801,14 @@ class Launch:
 
     def stale(self) -> Hazard | None:
         """Returns a read of uninitialised bytes, or of bytes of another buffer, on which a result of the launch depends; None
-        if there is no such read. Only the first kinds of blocks are searched: at most ``STALE_KINDS``, and of several at most
-        ``STALE_EVENTS`` events."""
+        if there is no such read. At most ``STALE_KINDS`` kinds of blocks are searched, and of several at most ``STALE_EVENTS``
+        events; kinds that execute different numbers of ops first, since a loop without iterations may leave a tile unwritten.
+        """
         from tilelang_npu.simulator.sanitizer.reused_bytes import find_reused_bytes
         from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised_memory
         from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitialised_tensors
 
-        one, runs = self.recorded, self.distinct_blocks[:STALE_KINDS]
+        one, runs = self.recorded, _different_lengths_first(self.distinct_blocks)[:STALE_KINDS]
         events = list(accumulate(sum(map(len, run.streams)) for run in runs))
         kinds = runs[:max(1, bisect_right(events, STALE_EVENTS))]
         return next(chain(find_uninitialised_memory(one, kinds), find_uninitialised_tensors(one, self._blank),

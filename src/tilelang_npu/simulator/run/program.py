@@ -37,7 +37,7 @@ from tilelang_npu.simulator.run.reordered_execution import (
     run_reordered,
 )
 from tilelang_npu.simulator.run.repeated_trace import trace_repeated
-from tilelang_npu.simulator.run.uninitialised_reads import reads_first
+from tilelang_npu.simulator.run.uninitialised_reads import reads_first, writes_part_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.symmetric_heap import current_heap, rehearsal
 from tilelang_npu.target import DEFAULT, Chip
@@ -326,6 +326,11 @@ class Program:
     def reads_first(self) -> bool:
         """Whether the first access to some on-chip buffer, in the order of the program's text, is a read."""
         return any(reads_first(function.records) for function in self.functions)
+
+    @_fact
+    def writes_part_first(self) -> bool:
+        """Whether the first access to some on-chip buffer writes a part of a size that only run time knows."""
+        return any(writes_part_first(function.records) for function in self.functions)
 
     @once
     def batched(self) -> tuple[BatchedFunction, ...]:

@@ -107,6 +107,20 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
     return False
 
 
+def writes_part_first(records: Sequence[OpRecord]) -> bool:
+    """Whether the first access to an on-chip buffer, in the order of the program's text, writes a part of which only run time
+    knows the size. Later reads of the whole buffer would read bytes that nothing has written."""
+    touched: set[tuple[str, int | None]] = set()
+    for record in records:
+        for access in record.accesses:
+            if access.memory == "gm" or access.holder or access.scratch:
+                continue
+            if (access.memory, access.owner) not in touched and not all(isinstance(size, int) for size in access.sizes):
+                return True
+            touched.add((access.memory, access.owner))
+    return False
+
+
 def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[Space, Footprint]]:
     """Yields the bytes in the on-chip memories of a core that other cores of the block write.
 

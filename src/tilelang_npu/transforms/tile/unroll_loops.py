@@ -31,7 +31,12 @@ _REQUESTS = {tile.SCHEDULE, tile.CROSS_INTERVAL}
 """Attributes by which the author asks a later pass for a schedule: that pass must find the loop."""
 
 
-def _unroll_loop(loop: scf.ForOp, ranges: Ranges) -> None:
+def unroll_loop(loop: scf.ForOp, ranges: Ranges) -> None:
+    """Replaces a loop by its body for each iteration.
+
+    Raises:
+        TileError: T260, a bound is known only at run time, or there are too many iterations.
+    """
     low, high, step = (ranges.constant(value) for value in (loop.lb, loop.ub, loop.step))
     if low is None or high is None or step is None:
         raise refuse(loop, "T.unroll needs bounds that are constants", "T260", help="use T.serial for run-time bounds")
@@ -80,7 +85,7 @@ class UnrollLoops(ModulePass):
         ranges = Ranges()
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
             if tile.UNROLL in loop.attributes:
-                _unroll_loop(loop, ranges)
+                unroll_loop(loop, ranges)
             elif (count := ranges.trip_count(loop).constant) in (0, 1) and not loop.attributes.keys() & _REQUESTS:
                 stages = loop.attributes.get(tile.NUM_STAGES)
                 if isinstance(stages, IntegerAttr):

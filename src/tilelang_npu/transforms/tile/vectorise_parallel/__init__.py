@@ -57,6 +57,7 @@ from tilelang_npu.transforms.tile.vectorise_parallel.detours import scalar_loop_
 from tilelang_npu.transforms.tile.vectorise_parallel.distribute import distribute
 from tilelang_npu.transforms.tile.vectorise_parallel.guarded_accesses import guard_accesses
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import Invariants, NotVectorisable, NotVectorisableAtOnce
+from tilelang_npu.transforms.tile.vectorise_parallel.promote_locals import promote_locals
 from tilelang_npu.transforms.tile.vectorise_parallel.rearranged_stores import INTERLEAVE_SCRATCH, Detours
 from tilelang_npu.transforms.tile.vectorise_parallel.reshape_axes import drop_unused_unit_axes, split_divided_axes
 from tilelang_npu.transforms.tile.vectorise_parallel.shared_values import merge_equal_values
@@ -216,7 +217,7 @@ class VectorWorkSlower(NotVectorisable):
 def _slower_error(detours: Detours) -> VectorWorkSlower:
     """Returns the error that the points one by one take fewer cycles than the detours."""
     if detours.reduces and not detours.rearranged:
-        msg = f"a vector reduction of so few values takes longer than adding them one by one: {detours.cycles:.0f} cycles"
+        msg = f"a vector reduction of so few values takes longer than combining them one by one: {detours.cycles:.0f} cycles"
         return VectorWorkSlower(msg, "give the loop more points")
     if not detours.rearranged:
         names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in detours.unaligned))
@@ -549,6 +550,7 @@ class VectoriseParallel(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         context = _Context(Ranges(), chips.chip(self.chip), self.synchronise, self.reuse)
         found = [drop_unused_unit_axes(inner) for inner in list(op.walk()) if isinstance(inner, tile.ParallelOp)]
+        found = [promote_locals(loop, context.ranges) for loop in found] if self.enabled else found
         parts = [part for whole in found for part in (resolve_conditions(whole) if self.enabled else [SubLoop(whole)])]
         for loop, starts in [(loop, part.starts) for part in parts for loop in _distributed(part.loop)]:
             self._replace_loop(op, loop, starts, context)
