@@ -456,3 +456,22 @@ def test_a_slice_of_a_size_of_the_call_leaves_a_warning() -> None:
     with pytest.warns(UserWarning, match="columns 32..63 of C are never written.*sizes of the call decide"):
         c = kernel(a, np.zeros(32, np.int32))
     assert (c[:, :32] == 1).all()
+
+
+def test_a_script_for_cuda_gets_a_warning_of_a_result_that_it_does_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TileOPs' transforms return an array of three that their kernel writes."""
+    @T.prim_func
+    def main(x: T.Tensor((16,), "float32"), y: T.Tensor((16,), "float32"), unused: T.Tensor((16,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_ub((16,), "float32")
+            T.copy(x, a)
+            T.copy(a, y)
+
+    kernel = tilelang.compile(main, target="npuir", out_idx=[1, 2])
+    x = np.ones(16, np.float32)
+    with pytest.raises(TileError, match="unused is never written"):
+        kernel(x)
+    monkeypatch.setenv("TILELANG_NPU_GPU", "1")
+    with pytest.warns(TileWarning, match="unused is never written"):
+        y, _ = kernel(x)
+    np.testing.assert_array_equal(y, x)

@@ -35,6 +35,9 @@ from tilelang_npu.traced.statement_numbers import StatementNumbers
 FOR, WHILE = "`for` loop", "`while` loop"
 _IN_PARALLEL = ("cannot be used in T.Parallel, whose points are computed in no order",
                 "choose each point's value with T.if_then_else")
+_OF_LAUNCHES = ("leaves a loop of launches", "put the launches that are left out under an `if` on constants")
+_MOST_LAUNCHES = 256
+"""The most launches of one loop; each is compiled by itself."""
 _BY_HAND = ("skips statements of a loop whose order or stage is given",
             "put the statements after it under `if`, which is one statement, or leave order and stage out")
 _IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
@@ -68,6 +71,14 @@ def _refuse_reads_of_unset_variables(around: Block, last_before: Operation | Non
             name = allocation.label.data
             raise TileError(f"{name} is read before the point of T.Parallel has set it", code="T160",
                             location=place_of(op.location), help=f"give it a value first: {name} = T.alloc_var(dtype, init=0)")
+
+
+def _constant_numbers(loop: launch.Loop[object]) -> range | None:
+    """Returns the numbers of a serial loop with constant bounds; None for any other loop."""
+    if loop.kind not in ("range", "serial", "unroll") or len(loop.extents) != 3:
+        return None
+    bounds = [bound for bound in loop.extents if isinstance(bound, int) and not isinstance(bound, bool)]
+    return range(*bounds) if len(bounds) == 3 and bounds[2] != 0 else None
 
 
 class Loops(Calls, ABC):
@@ -107,6 +118,9 @@ class Loops(Calls, ABC):
             raise TileError(f"`for` over {article} {kind} is not supported in a kernel", code="T141",
                             help=f"loop over {one}" + ("" if isinstance(loop, int) else ", and index in the body"),
                             ).at(self.where(node.iter))
+        if not self.builder.in_kernel and (numbers := _constant_numbers(loop)) is not None:
+            self._launches(node, numbers)
+            return
         self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
         if self.builder.in_parallel and loop.kind == "Parallel":
             raise TileError("a T.Parallel inside T.Parallel is not supported", code="T141",
@@ -126,6 +140,19 @@ class Loops(Calls, ABC):
                             help="write `for i in`").at(self.where(node.target))
         self._counted(node, loop, [node.target], loop.extents)
 
+
+    def _launches(self, node: ast.For, numbers: range) -> None:
+        """Traces the body of a loop around ``T.Kernel`` once for each number: every launch is one of the function."""
+        if not isinstance(node.target, ast.Name):
+            raise TileError("a loop of launches must have exactly one loop variable", code="T141",
+                            help="write `for i in`").at(self.where(node.target))
+        if len(numbers) > _MOST_LAUNCHES:
+            raise TileError(f"a loop over {len(numbers)} launches; {_MOST_LAUNCHES} are the most", code="T160",
+                            help="put the loop into T.Kernel")
+        for number in numbers:
+            with self.scopes.frame(FOR, repeats=True), self._inside(Jumps(self.builder.block, _OF_LAUNCHES)):
+                self.scopes.bind(node.target.id, number, self.where(node.target))
+                self.body(node.body)
 
     def _variables(self, node: ast.For, kind: str, count: int) -> list[ast.expr]:
         """The names of the variables of a loop with ``count`` axes."""

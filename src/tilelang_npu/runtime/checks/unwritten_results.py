@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.runtime.arguments.tensors import Array
+from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.log import TileWarning
 from tilelang_npu.traced.author import user_location
 
@@ -270,14 +271,18 @@ class UnwrittenResult:
 def report(unwritten: Iterable[UnwrittenResult]) -> None:
     """Issues a warning, or raises the error, for each unwritten result that has one.
 
+    In a script for CUDA a result of which no element is written gets a warning: on a GPU it is uninitialised memory, which such
+    scripts do not use.
+
     Raises:
         TileError: T410, a part of a result is never written.
     """
     for result in unwritten:
         error = result.error()
-        if error is not None:
+        unused = error is not None and bool(result.missing.all()) and environment.GPU.is_on()
+        if error is not None and not unused:
             raise error
-        if warning := result.warning():
+        if warning := describe(result.parameter.name, result.missing) if unused else result.warning():
             place = user_location() or result.parameter.location
             warnings.warn_explicit(warning, TileWarning, place.file, place.line)
 
