@@ -143,3 +143,16 @@ def test_a_batch_of_products_on_tensors() -> None:
     right = a.astype(np.float32) @ b.astype(np.float32).swapaxes(1, 2)
     np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(d, np.maximum(right, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("value", "is_refused"), [("0.0", False), ("-0.0", False), ("1.0", True)])
+def test_a_product_starts_from_zeros(value: str, is_refused: bool) -> None:
+    """The matrix unit adds to its own accumulator, and would lose other values of the destination."""
+    file = FOLDER / "product_of_tensors.mlir"
+    text = file.read_text().replace("%zero = arith.constant 0.0 : f32", f"%zero = arith.constant {value} : f32")
+    if is_refused:
+        with pytest.raises(TileError, match="must be a tensor of zeros") as caught:
+            runnable(parse_module(text, str(file)))
+        assert caught.value.code == "T501"
+    else:
+        runnable(parse_module(text, str(file)))
