@@ -43,7 +43,7 @@ def test_a_wrong_result_is_found_and_made_small(fuzz: Any, tmp_path: Path, monke
         return (a + b + 1).astype(a.dtype)
 
     monkeypatch.setitem(vectors.ELEMENTWISE, "add", off_by_one)
-    _, ((seed, finding),) = fuzz.campaign(float("inf"), 0, 200, tmp_path, shrink=20.0, until_found=True)
+    _, ((seed, finding),) = fuzz.campaign(float("inf"), 30, 200, tmp_path, shrink=20.0, until_found=True)
     script = tmp_path / f"seed-{seed}.py"
     body = script.read_text(encoding="utf-8").split("@T.prim_func")[1].split("def inputs")[0]
     assert finding.kind == "values"
