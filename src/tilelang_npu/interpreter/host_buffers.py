@@ -265,6 +265,12 @@ class HostBuffer(TileRef):
         """Whether cores share the buffer."""
         return not self.own or self.space == "gm"
 
+    def widen(self) -> None:
+        """Makes an accumulator of float16 or bfloat16, which kernels for a GPU have, one of float32: the Cube core adds in
+        float32."""
+        if str(self.element) in ("float16", "bfloat16") and self.memory in ("fragment", "l0c") and self.root is self:
+            self.array, self.element = self.array.astype(np.float32), DType("float32")
+
     def seen(self, array: Array, element: DType) -> HostBuffer:
         """Returns a buffer with the same memory and another shape or element type.
 

@@ -570,6 +570,8 @@ def multiplied(a: object, b: object, c: object, init: object, transpose_a: bool,
         others: further matrices in L1.
     """
     core, launch = current(), running_launch()
+    if core.threads and isinstance(c, HostBuffer):
+        c.widen()
     left, right, result = as_matrix(a), as_matrix(b), as_matrix(c)
     more = [as_matrix(value) for value in others]
     if launch.probing:

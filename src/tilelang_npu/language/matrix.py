@@ -11,6 +11,7 @@ from tilelang_npu import target
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.cube_moves import require_memory
+from tilelang_npu.language.half_accumulators import widen_accumulator
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.language.unit_flag_argument import passes_on, unit_flag_mode
 from tilelang_npu.ops.scale_layouts import GROUP
@@ -88,6 +89,8 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
     bfloat16, float32 or, on A5, float8, with ``C`` in float32; or int8 or int4, with ``C`` in int32. A tensor or tile of int4
     has two elements in each byte, the one with the even index in the lower four bits: its last axis must have an even size, a
     call passes an array of int8 with half as many columns (or a tensor of ``torch.int4``), and k must be a multiple of 64.
+    In a kernel for a GPU, a fragment ``C`` of float16 or bfloat16 becomes one of float32, whose elements are rounded when they
+    are copied out of it.
 
     Example: ``T.gemm(a, b, c, initC=(k == 0))``
 
@@ -333,6 +336,8 @@ def emit_product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: objec
         TileError: as ``T.gemm``.
     """
     builder = Builder.running(what)
+    if scales is None:
+        widen_accumulator(builder, c)
     matrices = {role: as_matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
     if size is not None:
