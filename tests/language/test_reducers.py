@@ -14,12 +14,12 @@ FOLDS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "b
                          "bitxor": np.bitwise_xor}
 
 
-def run(main: Any, *arrays: Any, exact: bool = True) -> Any:
+def run(main: Any, *arrays: Any, exact: bool = True, hazards: tuple[str, ...] = ()) -> Any:
     """The last argument, compiled; the interpreter must have the same."""
     kernel = tilelang.compile(main, target="npu")
     compiled, interpreted = ([array.copy() for array in arrays] for _ in range(2))
     kernel(*compiled)
-    assert kernel.last_launch.hazards == []
+    assert tuple(hazard.code for hazard in kernel.last_launch.hazards) == hazards
     kernel.interpret(*interpreted)
     if exact:
         np.testing.assert_array_equal(compiled[-1], interpreted[-1])
@@ -76,7 +76,8 @@ def test_used_like_a_fragment_over_several_tiles(op: str, replication: str | Non
 
     a = np.random.default_rng(1).integers(-9, 9, (m, n)).astype(np.float32)
     whole = {"sum": a.sum(1), "max": np.maximum(a.max(1), 0), "min": np.minimum(a.min(1), 0)}[op]
-    np.testing.assert_array_equal(run(main, a, np.zeros(m, np.float32)), whole)
+    padded = ("S224",) if op == "min" and n % step else ()  # the last tile's zeros take part; the smallest is 0 anyway
+    np.testing.assert_array_equal(run(main, a, np.zeros(m, np.float32), hazards=padded), whole)
 
 
 def test_a_start_counts_once() -> None:

@@ -119,10 +119,10 @@ def test_macros_with_a_kernel_each(columns: int) -> None:
     assert [part.blocks for part in kernel.last_launch.parts] == [16, 16, 16]
 
 
-def test_a_loop_over_kernels_is_refused_as_any_loop_there() -> None:
+def test_a_loop_over_kernels_of_run_time_bounds_is_refused() -> None:
     @T.prim_func
-    def main(A: T.Tensor((64,), "float32")):
-        for _ in range(2):
+    def main(A: T.Tensor((64,), "float32"), n: T.int32):
+        for _ in range(n):
             with T.Kernel(1, threads=128):
                 row = T.alloc_shared((64,), "float32")
                 T.copy(A, row)
