@@ -12,6 +12,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu import TileError
 
 ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn"}
 LAYOUTS = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")
@@ -263,3 +264,25 @@ def test_chips_without_these_products(monkeypatch: pytest.MonkeyPatch) -> None:
         tilelang.compile(product(32, 64, 64, (32, 64, 64), "float4_e2m1fn", "float4_e2m1fn", ("MX_A_ND", "MX_B_ND")),
                          target="ascendc")
     assert error.value.code == "T110"
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "float8_e8m0fnu"])
+def test_single_elements_of_packed_types_are_refused(dtype: str, reads: bool) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_ub((16, 64), "float32")
+            b = T.alloc_ub((16, 64), dtype)
+            T.copy(A, a)
+            for i, j in T.Parallel(16, 64):
+                if reads:
+                    a[i, j] = b[i, j] * 2.0
+                else:
+                    b[i, j] = a[i, j] * 2.0
+            T.copy(a, A)
+
+    with pytest.raises(TileError) as caught:
+        tilelang.compile(main, target="npuir", chip="Ascend910_95")
+    assert caught.value.code in ("T110", "T190")
+    assert dtype in caught.value.message

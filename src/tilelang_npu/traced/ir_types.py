@@ -44,8 +44,17 @@ def scalar_type(kind: Kind) -> Attribute:
 
 
 def float_type(kind: Kind) -> AnyFloat:
-    """Returns the MLIR type of a float type."""
-    return _FLOATS[str(kind)]
+    """Returns the MLIR type of a float type.
+
+    Raises:
+        TileError: T110, single elements of the type cannot be computed: two of float4 are packed in a byte, and one of float8_e8m0
+            is an exponent.
+    """
+    found = _FLOATS.get(str(kind))
+    if found is None:
+        raise TileError(f"a single element of {kind} cannot be read or computed", code="T110",
+                        help="such elements are operands of T.gemm_mx only: load them with T.copy, and compute in float32")
+    return found
 
 
 def integer_type(kind: Kind) -> IntegerType:
