@@ -47,8 +47,8 @@ def float_type(kind: Kind) -> AnyFloat:
     """Returns the MLIR type of a float type.
 
     Raises:
-        TileError: T110, single elements of the type cannot be computed: two of float4 are packed in a byte, and one of float8_e8m0
-            is an exponent.
+        TileError: T110, single elements of the type cannot be computed: two of float4 are packed in a byte, and one of
+            float8_e8m0 is an exponent.
     """
     found = _FLOATS.get(str(kind))
     if found is None:
