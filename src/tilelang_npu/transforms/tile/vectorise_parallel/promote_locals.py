@@ -82,7 +82,7 @@ def _promote(block: Block, storage: set[SSAValue]) -> bool:
             continue
         place = [constant_value(index) for index in op.indices]
         known = tuple(index for index in place if index is not None)
-        if len(known) < len(place):
+        if len(known) < len(place) or tile.ATOMIC in op.attributes:  # an atomic update also reads the element
             return False
         accesses.append(op)
         if isinstance(op, memref.StoreOp):
