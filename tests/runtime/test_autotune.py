@@ -260,3 +260,22 @@ def test_a_reference_without_results_to_compare_is_reported() -> None:
     tuned = tilelang.autotune(configs=CONFIGS, ref_prog=lambda a, b, c: a - b)(factory)
     with pytest.warns(tilelang.TileWarning, match="T732: ref_prog is compared with nothing: added returns no results"):
         tuned(256, 512)
+
+
+def test_parameters_for_which_nothing_is_tuned_again() -> None:
+    factory = _tuned(do_not_specialize=["M"])
+    first = factory(256, 512)
+    result = factory.last_result
+    second = factory(512, N=512)
+    assert factory.last_result is result
+    assert second is not first
+    a, b = (np.random.default_rng(seed).standard_normal((512, 512)).astype(np.float32) for seed in range(2))
+    np.testing.assert_array_equal(second(a, b), a + b)
+    factory(256, 1024)
+    assert factory.last_result is not result
+
+
+def test_names_of_no_parameters_are_refused() -> None:
+    with pytest.raises(TileError, match="do_not_specialize names 'batch'") as caught:
+        _tuned(do_not_specialize=["batch"])
+    assert caught.value.code == "T707"

@@ -260,17 +260,18 @@ class Tuned:
         configs: the configurations to try, see :class:`AutoTuner`.
         profile: the arguments of :meth:`AutoTuner.set_profile_args`.
         run: the arguments of :meth:`AutoTuner.run`.
+        unspecialised: the names of parameters for whose values the factory is not tuned again.
 
     Attributes:
         last_result: the result of the last call that needed tuning, also if an earlier call had tuned already; None before.
     """
 
-    def __init__(self, factory: Factory[..., Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]
-                 ) -> None:
+    def __init__(self, factory: Factory[..., Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any],
+                 unspecialised: Sequence[str] = ()) -> None:
         functools.update_wrapper(self, factory.function)
         self.factory = factory
         self.configs = configs
-        self.profile, self.run_args = profile, run
+        self.profile, self.run_args, self.unspecialised = profile, run, tuple(unspecialised)
         self._results: Kept[object, AutotuneResult] = Kept()
         self.last_result: AutotuneResult | None = None
 
@@ -279,7 +280,7 @@ class Tuned:
 
     def __reduce__(self) -> tuple[object, ...]:
         return reference_by_name(self, self.factory.function) or (
-            Tuned, (self.factory, self.configs, self.profile, self.run_args))
+            Tuned, (self.factory, self.configs, self.profile, self.run_args, self.unspecialised))
 
     def __deepcopy__(self, _copied: object) -> Tuned:
         return self
@@ -321,7 +322,7 @@ class Tuned:
                 configs.append(tunable)
         if configs in ([], [{}]):
             return self.factory.compile(*args, **kwargs)
-        key = self.factory.key(args, kwargs)
+        key = self._key(args, kwargs)
 
         def tune() -> AutotuneResult:
             tuner = AutoTuner(self.factory, configs).set_profile_args(**self.profile)
@@ -330,25 +331,35 @@ class Tuned:
 
         result = tune() if key is None else self._results.get((key, repr(configs)), tune)
         self.last_result = result
-        return result.kernel
+        return self.factory.compile(*args, **{**kwargs, **result.config}) if self.unspecialised else result.kernel
+
+    def _key(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+        """Returns a key of a call, as :meth:`Factory.key`, without the values of ``unspecialised`` parameters."""
+        if not self.unspecialised:
+            return self.factory.key(args, kwargs)
+        try:
+            given = self.factory.signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:  # as in compile
+            return None
+        return self.factory.key((), {name: value for name, value in given.items() if name not in self.unspecialised})
 
 
 @overload
 def autotune(
     func: None = None, *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
     executor: Executor | str | None = ..., trials: int | None = ..., seed: int = ...,
-    table: str | os.PathLike[str] | None = ..., **profile: object,
+    table: str | os.PathLike[str] | None = ..., do_not_specialize: Sequence[str] | None = ..., **profile: object,
 ) -> Callable[[object], Tuned]: ...
 @overload
 def autotune(
     func: Callable[..., object], *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
     executor: Executor | str | None = ..., trials: int | None = ..., seed: int = ...,
-    table: str | os.PathLike[str] | None = ..., **profile: object,
+    table: str | os.PathLike[str] | None = ..., do_not_specialize: Sequence[str] | None = ..., **profile: object,
 ) -> Tuned: ...
 def autotune(
     func: Callable[..., object] | None = None, *, configs: Configs, warmup: float = 25, rep: float = 100,
     timeout: float = 100, executor: Executor | str | None = None, trials: int | None = None, seed: int = 0,
-    table: str | os.PathLike[str] | None = None, **profile: object,
+    table: str | os.PathLike[str] | None = None, do_not_specialize: Sequence[str] | None = None, **profile: object,
 ) -> object:
     """Returns a factory that chooses its tunable parameters by modelled time; as a decorator it must be above ``jit``.
 
@@ -356,10 +367,13 @@ def autotune(
         func: the factory under ``jit``; without it, ``autotune`` returns a decorator.
         configs: the configurations, see :class:`AutoTuner`.
         warmup, rep, timeout, executor, trials, seed, table: see :meth:`AutoTuner.run`.
+        do_not_specialize: names of parameters, such as a batch size: a call that differs from an earlier one in their values
+            only uses its configuration, without tuning again.
         profile: the arguments of :meth:`AutoTuner.set_profile_args`, and the arguments ``measured`` of :meth:`AutoTuner.run`.
 
     Raises:
-        TileError: T707 an unknown argument, T708 the decorated function is not a factory under ``jit``.
+        TileError: T707 an unknown argument, or a name in ``do_not_specialize`` that is no parameter; T708 the decorated function
+            is not a factory under ``jit``.
     """
     run = {"warmup": warmup, "rep": rep, "timeout": timeout, "executor": executor, "trials": trials, "seed": seed,
            "table": table}
@@ -372,7 +386,11 @@ def autotune(
         if not isinstance(factory, Factory):
             msg = f"autotune takes a factory under jit, not {getattr(factory, '__name__', factory)!r}"
             raise TileError(msg, code="T708", location=user_location(), help="write @tilelang.jit below @tilelang.autotune")
-        return Tuned(factory, configs, profile, run)
+        for name in do_not_specialize or ():
+            if name not in factory.signature.parameters:
+                raise TileError(f"do_not_specialize names {name!r}, which is no parameter of {factory.__name__}", code="T707",
+                                location=user_location(), help="its parameters are " + ", ".join(factory.signature.parameters))
+        return Tuned(factory, configs, profile, run, do_not_specialize or ())
 
     return decorate if func is None else decorate(func)
 
