@@ -372,8 +372,8 @@ def autotune(
         profile: the arguments of :meth:`AutoTuner.set_profile_args`, and the arguments ``measured`` of :meth:`AutoTuner.run`.
 
     Raises:
-        TileError: T707 an unknown argument, or a name in ``do_not_specialize`` that is no parameter; T708 the decorated function
-            is not a factory under ``jit``.
+        TileError: T707 an unknown argument, or a name in ``do_not_specialize`` that is no parameter; T708 the decorated
+            function is not a factory under ``jit``.
     """
     run = {"warmup": warmup, "rep": rep, "timeout": timeout, "executor": executor, "trials": trials, "seed": seed,
            "table": table}
