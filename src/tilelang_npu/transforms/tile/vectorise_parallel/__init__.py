@@ -191,6 +191,10 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
     if detours.uses_other_pipes and not context.rows:
         msg = "rearranging the elements needs operations of several pipes, and the author writes the waits between pipes"
         raise NotVectorisable(msg, "T.copy to UB before the loop and from UB after it, or let the compiler synchronise")
+    if detours.reduces and not context.rows:
+        msg = "values of several points are combined in one element, and the author writes the waits between pipes"
+        raise NotVectorisable(msg, "let each point write a separate element, and reduce these after the loop (T.reduce_sum and "
+                                   "the like); or let the compiler synchronise")
     if detours.rearranged or detours.reduces:
         _check_room(loop, before, context)
     takes_detours = detours.rearranged or detours.unaligned or detours.reduces
