@@ -106,3 +106,17 @@ def test_an_accumulator_that_was_read_before_stays(use: str) -> None:
 
     with pytest.raises(TileError, match="no product of float16 and float16 into float16"):
         tilelang.compile(main, target="npuir")
+
+
+def test_a_product_of_integers_names_the_types_of_the_author() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "int8"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128) as _:
+            a = T.alloc_shared((64, 64), "int8")
+            c = T.alloc_fragment((64, 64), "float16")
+            T.copy(A, a)
+            T.gemm(a, a, c)
+            T.copy(c, C)
+
+    with pytest.raises(TileError, match="no product of int8 and int8 into float16"):
+        tilelang.compile(main, target="npuir")

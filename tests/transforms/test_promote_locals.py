@@ -149,3 +149,19 @@ def test_other_memories_cannot_be_allocated_in_a_loop() -> None:
 
     with pytest.raises(tilelang.TileError, match=r"T\.alloc_ub inside T\.Parallel is not supported"):
         tilelang.compile(main, target="npuir")
+
+
+def test_storage_that_is_read_before_it_is_assigned_is_refused() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, COLUMNS), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_ub((ROWS, COLUMNS), "float32")
+            T.copy(X, a)
+            for i, j in T.Parallel(ROWS, COLUMNS):
+                v = T.alloc_local((2,), "float32")
+                a[i, j] = v[0]
+            T.copy(a, X)
+
+    with pytest.raises(tilelang.TileError, match="v is read before the point") as caught:
+        tilelang.compile(main, target="npuir")
+    assert "assign v before it is read" in str(caught.value)

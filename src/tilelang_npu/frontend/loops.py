@@ -70,7 +70,8 @@ def _refuse_reads_of_unset_variables(around: Block, last_before: Operation | Non
             assert isinstance(allocation, tile.AllocOp)
             name = allocation.label.data
             raise TileError(f"{name} is read before the point of T.Parallel has set it", code="T160",
-                            location=place_of(op.location), help=f"give it a value first: {name} = T.alloc_var(dtype, init=0)")
+                            location=place_of(op.location),
+                            help=f"assign {name} before it is read; T.alloc_var has the argument init")
 
 
 def _constant_numbers(loop: launch.Loop[object]) -> range | None:
@@ -139,7 +140,6 @@ class Loops(Calls, ABC):
             raise TileError(f"T.{loop.kind} must have exactly one loop variable", code="T141",
                             help="write `for i in`").at(self.where(node.target))
         self._counted(node, loop, [node.target], loop.extents)
-
 
     def _launches(self, node: ast.For, numbers: range) -> None:
         """Traces the body of a loop around ``T.Kernel`` once for each number: every launch is one of the function."""

@@ -141,8 +141,8 @@ def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buf
     """Allocate scalar storage with several elements, which the kernel reads and assigns one by one: ``counts[0] = 1``.
 
     If a vector operation uses the buffer as a whole, as in ``T.reduce_sum(values, total)``, it is placed in UB. In the body of
-    ``T.Parallel`` each point has elements of its own, whose values are undefined until they are assigned, and the points are
-    then computed one after another.
+    ``T.Parallel`` each point has elements of its own, which must be assigned before they are read. If a condition decides
+    whether an element is assigned, or an index is no constant, the points are computed one after another.
 
     Example: ``T.alloc_local((4,), "int32")``
 
@@ -156,8 +156,8 @@ def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.
               ) -> Any:  # its value in the kernel
     """Allocate a scalar variable: ``n = T.alloc_var("int32", init=0)``. A later assignment ``n = n + 1`` changes its value.
 
-    In the body of ``T.Parallel`` each point has a variable of its own. Its value must be set before it is read, and the points
-    of the loop are then computed one after another.
+    In the body of ``T.Parallel`` each point has a variable of its own. Its value must be set before it is read. If a condition
+    decides whether it is set, the points of the loop are computed one after another.
 
     Example: ``T.alloc_var("int32", init=0)``
 

@@ -336,7 +336,7 @@ def emit_product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: objec
         TileError: as ``T.gemm``.
     """
     builder = Builder.running(what)
-    if scales is None:
+    if scales is None and ACCUMULATORS.get(str(as_matrix(what, "A", a).dtype)) == "float32":
         widen_accumulator(builder, c)
     matrices = {role: as_matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)

@@ -659,9 +659,11 @@ class CompiledKernel:
             return
         is_new = False
         written = [call.values[position] for position, effect in self._effects.items() if effect.writes]
-        hidden = any(isinstance(value, np.ndarray) and not DType(value.dtype).is_float for value in written)
         programs = [part.recorded.program for part in launch.parts]
-        if any(one.reads_first or (hidden and one.writes_part_first) for one in programs) and not is_silenced():
+        may_be_hidden = any(one.reads_first for one in programs) or (
+            any(one.writes_part_first for one in programs)
+            and any(isinstance(value, np.ndarray) and not DType(value.dtype).is_float for value in written))
+        if may_be_hidden and not is_silenced():
             with process.lock:
                 is_new = call.sizes not in process.searched_for_stale
                 process.searched_for_stale.add(call.sizes)

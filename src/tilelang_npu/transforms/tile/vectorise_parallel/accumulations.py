@@ -74,7 +74,7 @@ def accumulation_of(store: memref.StoreOp, invariants: Invariants, extents: Sequ
     axes = tuple(axis for axis in range(len(extents)) if axis not in {index.axis for index in found})
     if all(extents[axis] == 1 for axis in axes):
         return None
-    combine = _without_cast(store.value).owner
+    combine = without_cast(store.value).owner
     name = _REDUCTIONS.get(combine.name) if isinstance(combine, Operation) else None
     if not isinstance(combine, Operation) or name is None or is_shared(combine.results[0]):
         return None
@@ -83,7 +83,7 @@ def accumulation_of(store: memref.StoreOp, invariants: Invariants, extents: Sequ
     if dtype_of(combine.results[0].type) not in reduction.dtypes:
         return None
     for position, (old, value) in enumerate((combine.operands, reversed(combine.operands))):
-        load = _without_cast(old).owner
+        load = without_cast(old).owner
         if not isinstance(load, memref.LoadOp) or load.memref is not store.memref or is_shared(old) or is_shared(load.res):
             continue
         if position == 1 and combine.name in _ORDERED:
@@ -93,7 +93,7 @@ def accumulation_of(store: memref.StoreOp, invariants: Invariants, extents: Sequ
     return None
 
 
-def _without_cast(value: SSAValue) -> SSAValue:
+def without_cast(value: SSAValue) -> SSAValue:
     """Returns the value before its conversion to or from an unsigned type; the value itself if it is not converted."""
     owner = value.owner
     return owner.operands[0] if isinstance(owner, UnrealizedConversionCastOp) else value
@@ -107,4 +107,4 @@ def _is_accessed_elsewhere(store: memref.StoreOp, load: memref.LoadOp) -> bool:
                and root_of(op.memref) is root for op in block.ops)
 
 
-__all__ = ["Accumulation", "accumulation_of"]
+__all__ = ["Accumulation", "accumulation_of", "without_cast"]

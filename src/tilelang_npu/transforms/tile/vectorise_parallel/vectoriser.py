@@ -34,7 +34,11 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.infra.op_builder import float_type
-from tilelang_npu.transforms.tile.vectorise_parallel.accumulations import Accumulation, accumulation_of
+from tilelang_npu.transforms.tile.vectorise_parallel.accumulations import (
+    Accumulation,
+    accumulation_of,
+    without_cast,
+)
 from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32
 from tilelang_npu.transforms.tile.vectorise_parallel.index_widths import I64, INT32, IndexWidths
 from tilelang_npu.transforms.tile.vectorise_parallel.indices import (
@@ -335,9 +339,7 @@ class Vectoriser(VectorTiles):
             return
         found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
         target = region_of(self.loop, store.memref, found, self.extents)
-        value = store.value
-        if isinstance(value.owner, UnrealizedConversionCastOp):
-            value = value.owner.operands[0]
+        value = without_cast(store.value)
         kind = target.type
         assert isinstance(kind, MemRefType)
         element, place = kind.element_type, target
@@ -414,9 +416,7 @@ class Vectoriser(VectorTiles):
                       if tile.ATOMIC in store.attributes else
                       "compute for each element the index of its source instead, and use T.vgather")
             raise NotVectorisableAtOnce(msg, advice)
-        value = store.value
-        if isinstance(value.owner, UnrealizedConversionCastOp):
-            value = value.owner.operands[0]
+        value = without_cast(store.value)
         kind = store.memref.type
         assert isinstance(kind, MemRefType)
         held = None
